@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -90,3 +91,40 @@ def test_connecting_an_added_server_again_replaces_its_key(start: Start, recorde
     assert {key for _, key in recorder.seen} == {"Bearer sk-new"}
     assert name not in stored(server)
     assert json.loads(stored(server)[f"provider:{name}"])["key"] == "sk-new"
+
+
+def test_added_servers_with_like_addresses_stay_apart(start: Start, recorder: Recorder) -> None:
+    """Each address has a name of its own, which it keeps when it is connected again or another one is removed."""
+    server = start()
+
+    def connect(path: str, key: str) -> str:
+        answer: dict[str, Any] = server.post("/api/providers", {"base_url": recorder.url + path, "key": key}, 200)
+        return str(answer["name"])
+
+    first = connect("/a/v1", "sk-a")
+    second = connect("/b/v1", "sk-b")
+    assert second == f"{first}-2"
+    assert connect("/b/v1", "sk-c") == second
+    found = {name: json.loads(text) for name, text in stored(server).items()}
+    assert {name: entry["key"] for name, entry in found.items()} == {
+        f"provider:{first}": "sk-a",
+        f"provider:{second}": "sk-c",
+    }
+    server.call("DELETE", f"/api/providers/{first}", None, 204)
+    assert connect("/b/v1", "sk-d") == second
+
+
+def test_an_added_server_is_not_hidden_by_a_configured_one(start: Start, recorder: Recorder) -> None:
+    """A name that the configuration file uses is not given to another server."""
+    name = f"127-0-0-1-{recorder.server_port}"
+    server = start(more={"providers": {name: {"base_url": f"{recorder.url}/a/v1", "models": ["m"]}}})
+    added = server.post("/api/providers", {"base_url": f"{recorder.url}/b/v1", "key": "sk-b"}, 200)["name"]
+    assert addresses(server) | {name: f"{recorder.url}/a/v1", added: f"{recorder.url}/b/v1"} == addresses(server)
+    assert added == f"{name}-2"
+
+
+def test_discovery_counts_the_models_of_a_fixed_list(start: Start, recorder: Recorder) -> None:
+    """A provider whose models the configuration names is not asked, and is not reported as having none."""
+    server = start(more={"providers": {"work": {"base_url": f"{recorder.url}/v1", "models": ["a", "b"]}}})
+    found = {item["name"]: item for item in server.post("/api/providers/discover", None, 200)["items"]}
+    assert (found["work"]["models"], found["work"]["reason"]) == (["a", "b"], None)

@@ -10,7 +10,7 @@ from typing import get_args
 from anyio import to_thread
 
 from holdfast.app import storage
-from holdfast.app.added_providers import PREFIX, describe_check, possible_servers, read_added, write_added
+from holdfast.app.added_providers import PREFIX, add_server, describe_check, possible_servers, read_added, write_added
 from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
@@ -112,11 +112,10 @@ class ConfiguredModels:
         for config in possible_servers(address, key, keys):
             result = await self.catalog.check_server(config)
             if result.models:
-                await to_thread.run_sync(
-                    set_provider_key, self._keys, PREFIX + config.name, write_added(config, config.api_key)
-                )
+                used = {it.name for it in self.catalog.configured() if not it.added}
+                added = await to_thread.run_sync(add_server, self._keys, config, used)
                 self._refresh_keys()
-                return describe_check(config, result)
+                return describe_check(added, result)
             checks.append(describe_check(config, result))
             if result.error is not None and result.error.source == "connection":
                 break  # another path of the same server does not answer either

@@ -3,7 +3,7 @@ model and the demo."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -74,14 +74,11 @@ class ModelCatalog:
 
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
-        settings, before = self._settings, self._by_name
+        settings = self._settings
         self._providers = merge_providers(
             providers, providers_of_environment(settings.environment), local_servers(settings.ports)
         )
         self._by_name = {config.name: config for config in self._providers}
-        for name, config in self._by_name.items():
-            if name in before and before[name] != config:
-                self._lists.forget(name)
 
     async def __aenter__(self) -> "ModelCatalog":
         self._lists.group = await anyio.create_task_group().__aenter__()
@@ -107,16 +104,19 @@ class ModelCatalog:
             for kind, preset in PRESETS.items()
             if preset.keys
         }
-        for config in self._providers:
-            if not config.discovered:
-                key = config.key_source, config.key_name
-                found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
+        for config in self.configured():
+            key = config.key_source, config.key_name
+            found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
 
     def provider(self, name: str) -> ProviderConfig:
         """The configuration in use of one of `providers()`; the default one for a kind that needs only a key."""
         defaults = (ProviderConfig(name=kind, kind=kind) for kind in PRESETS if kind == name)
         return self._by_name.get(name) or next(defaults)
+
+    def configured(self) -> Sequence[ProviderConfig]:
+        """The providers besides those that may be running on this machine."""
+        return [config for config in self._providers if not config.discovered]
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""
@@ -127,9 +127,11 @@ class ModelCatalog:
         return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
 
     async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
-        """Asks every provider now, the servers that may be running on this machine too."""
+        """Asks every provider now, the servers that may be running on this machine too, but not one whose models its
+        configuration names."""
         await self._lists.refresh(self._providers, all_now=True)
-        return [(config, self._lists.known(config)) for config in self._providers]
+        lists = self._lists
+        return [(config, replace(lists.known(config), models=lists.listed(config))) for config in self._providers]
 
     async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Unless `refresh` is set, waits for a provider only if nothing
@@ -200,7 +202,7 @@ class ModelCatalog:
         if name.partition("/")[0] in PRESETS:
             return None
         listing = [config for config in self._providers if name in self._lists.names(config)]
-        configured = [config for config in self._providers if not config.discovered]
+        configured = self.configured()
         if listing:
             return listing[0]
         return configured[0] if len(configured) == 1 else None
