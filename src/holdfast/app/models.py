@@ -294,7 +294,7 @@ def lacks_runtime() -> bool:
 
 def install_runtime() -> None:
     """Installs that program unless it is there, and checks that it can be loaded."""
-    local_model_runtime.install()
+    local_model_runtime.install(lambda: None)
 
 
 def _weights_directory() -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
@@ -217,13 +217,14 @@ class ModelCatalog:
         return weights + (0 if local_model_runtime.is_installed() else local_model_runtime.WHEEL_SIZE) or None
 
     async def download(self, report: Callable[[int, int], None]) -> None:
-        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError, or an error
+        """Downloads what the local model needs. `report` is called on another thread, and stops the download of the
+        weights by raising; cancelling stops the installation of the runtime. Raises DownloadError, or an error
         of `local_model_runtime`."""
         directory = self._settings.weights_directory
         if directory is not None:
             async with self._downloading:
                 await to_thread.run_sync(local_model_weights.download, directory, report)
-                await to_thread.run_sync(local_model_runtime.install)
+                await to_thread.run_sync(local_model_runtime.install, from_thread.check_cancelled)
 
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""
