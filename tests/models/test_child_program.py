@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holdfast.models import local_model_weights
+from holdfast.models import local_model_runtime, local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.child_program import run_program
 from holdfast.testing.fakes import FakeClock
@@ -55,6 +55,18 @@ async def test_closing_the_request_stops_the_installation(tmp_path: Path, monkey
                 pids = [int(pid) for pid in (await to_thread.run_sync(pipe.read_text)).split()]
                 tasks.cancel_scope.cancel()
             await end_of(pids)
+
+
+def test_the_installation_builds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source package would run its own code while it is built, so pip takes wheels only."""
+    pytest.importorskip("pip")
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho "error: $*"\nexit 1\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(local_model_runtime, "is_installed", lambda: False)
+    with pytest.raises(local_model_runtime.RuntimeInstallError, match=r"pip install .*--only-binary=:all: "):
+        local_model_runtime.install(lambda: None)
 
 
 @pytest.mark.anyio
