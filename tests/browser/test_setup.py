@@ -1,11 +1,14 @@
 """The first start: which models are found, connecting others, and skipping it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from holdfast.server.authenticator import set_password
+from holdfast.storage.key_file import KeyFile
 from tests.browser.chat_page import axe_violations, button, check_transcript, send, start_chatting
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.model_server import model_server
@@ -111,6 +114,40 @@ def test_a_download_that_fails_is_explained(tmp_path: Path, open_page: Open, mon
         download.click()
         expect(page.get_by_role("alert")).to_contain_text("weights could not be downloaded: pip failed")
         expect(download).to_be_enabled()
+        page.close()
+
+
+def test_a_download_asks_for_the_password_again(
+    tmp_path: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch, console_errors: ConsoleErrors
+) -> None:
+    """It installs a program, so a login of a while ago is not enough; after the password it goes on by itself."""
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    console_errors.expect("403 (Forbidden)")
+    (tmp_path / "data").mkdir(mode=0o700)
+    keys = KeyFile(tmp_path / "data")
+    set_password(keys, "correct horse")
+    with Served(Fresh("tests.chat.server"), tmp_path / "data") as served:
+        page = open_page(f"{served.ready().url}/setup")
+        page.get_by_label("Password").fill("correct horse")
+        page.keyboard.press("Enter")
+        _is_setup(page)
+        keys.change(
+            lambda ring: replace(
+                ring, logins=tuple(replace(login, created_at=login.created_at - 400) for login in ring.logins)
+            )
+        )
+        download = page.get_by_role("button", name="Download a small model")
+        download.click()
+        asking = page.get_by_role("dialog", name="Confirm your password")
+        button(asking, "Cancel").click()
+        expect(download).to_be_enabled()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        download.click()
+        asking.get_by_label("Password").fill("correct horse")
+        button(asking, "Continue").click()
+        expect(page.get_by_role("alert")).to_contain_text("weights could not be downloaded: pip failed")
+        assert served.complaints.count("model download started") == 1
         page.close()
 
 

@@ -169,6 +169,7 @@ SENSITIVE = [
     ("PUT", "/api/mcp/mine", {"url": "https://mine.example/mcp"}),
     ("PATCH", "/api/settings", {"tools": {"shell": "allow"}}),
     ("POST", "/api/agents/none/test", None),
+    ("POST", "/api/models/download", None),
     ("POST", "/api/runs/run_x/approvals/apr_x", {"decision": "always"}),
 ]
 

@@ -13,7 +13,10 @@ import pytest
 from holdfast.models import local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
+from holdfast.models.discovery import ProbeResult
 from holdfast.models.local_model import LOCAL_ID
+from holdfast.models.model_list_cache import ModelListCache
+from holdfast.models.model_listings import ListedModel
 from holdfast.models.openai_client import OpenAIModel
 from holdfast.models.provider_config import ProviderConfig, from_environment, merge_providers
 from holdfast.ports.model import ModelError, ModelInfo
@@ -318,3 +321,27 @@ async def test_known_names_see_images_behind_any_address() -> None:
             assert {info.name: "images" in info.abilities for info in found} == dict.fromkeys(them, sees)
     async with catalogue(replace(config, models=("gpt-4o",), abilities=("tools",))) as it:
         assert not any("images" in info.abilities for info in await it.list())
+
+
+async def test_an_old_address_does_not_answer_for_a_new_one() -> None:
+    """A provider whose address changes while it is asked is asked again, and the late answer is dropped."""
+    old, new = (ProviderConfig(name="mine", base_url=f"http://{host}/v1") for host in ("old", "new"))
+    asked, release = anyio.Event(), anyio.Event()
+
+    async def probe(config: ProviderConfig) -> ProbeResult:
+        if config == old:
+            asked.set()
+            await release.wait()
+        return ProbeResult((ListedModel(str(config.base_url), "one"),))
+
+    cache = ModelListCache(probe, anyio.current_time, 60.0)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as cache.group:
+            async with anyio.create_task_group() as waiting:
+                waiting.start_soon(cache.refresh, [old])
+                await asked.wait()
+                await cache.refresh([new], all_now=True)
+                assert cache.names(new) == ["http://new/v1"]
+                release.set()
+            assert cache.names(new) == ["http://new/v1"]
+            assert cache.names(old) == []

@@ -31,11 +31,40 @@ def test_addresses_are_read_as_people_write_them(text: str, address: str | None)
 
 
 @pytest.mark.parametrize(
+    ("text", "scheme"),
+    [
+        ("llm.example.com/v1", "https"),
+        ("llm.example.com:9000", "https"),
+        ("8.8.8.8", "https"),
+        ("[2606:4700::1111]", "https"),
+        ("example.localdomain", "https"),
+        ("http://llm.example.com", "http"),
+        ("localhost:9000", "http"),
+        ("127.0.0.2", "http"),
+        ("10.1.2.3:9000", "http"),
+        ("[fd00::1]:9000", "http"),
+        ("gpu-box", "http"),
+        ("gpu.local", "http"),
+        ("gpu.lan:9000", "http"),
+        ("gpu.corp.internal", "http"),
+        ("gpu.example.com:11434", "http"),
+    ],
+)
+def test_a_key_is_sent_in_clear_text_only_nearby(text: str, scheme: str) -> None:
+    """Without a scheme it is https, unless the address is one of a private network or has a local server's port."""
+    found = read_address(text)
+    assert found is not None
+    assert found.scheme == scheme
+
+
+@pytest.mark.parametrize(
     ("environment", "address", "discovered"),
     [
         ({"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434/v1", True),
         ({"OLLAMA_HOST": "gpu-box"}, "http://gpu-box:11434/v1", False),
         ({"OLLAMA_HOST": "gpu-box:9000"}, "http://gpu-box:9000/v1", False),
+        ({"OLLAMA_HOST": "'gpu-box'"}, "http://gpu-box:11434/v1", False),
+        ({"OLLAMA_HOST": "gpu.example.com"}, "http://gpu.example.com:11434/v1", False),
         ({"OLLAMA_HOST": "https://gpu.example.com"}, "https://gpu.example.com/v1", False),
         ({"OLLAMA_BASE_URL": "http://a:11434", "OLLAMA_HOST": "b"}, "http://a:11434/v1", False),
         ({"OLLAMA_BASE_URL": "/ollama", "OLLAMA_HOST": "b"}, "http://b:11434/v1", False),

@@ -2,13 +2,16 @@
 the address it was entered for."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import chain, count
 from typing import Any, Final
 
 from holdfast.core.errors import InvalidInputError, QuotaExceededError
 from holdfast.models.discovery import NO_MODELS, ProbeResult
 from holdfast.models.provider_config import ProviderConfig, base_url, title
 from holdfast.models.server_address import candidates, read_address
+from holdfast.ports.keyring import Keyring, KeyringStore
 from holdfast.ports.model import ProviderCheck
 
 PREFIX: Final = "provider:"  # Before the server's name, in the keyring
@@ -50,10 +53,31 @@ def possible_servers(text: str, key: str | None, keys: Mapping[str, str]) -> Seq
             "must be the address of a server, such as http://192.168.1.20:11434 or https://llm.example.com/v1",
         )
     found = candidates(url, key)
-    added = {config.name for config in read_added(keys)}
-    if found[0].name not in added and len(added) >= _MAX_ADDED:
+    added = {base_url(config) for config in read_added(keys)}
+    if added.isdisjoint(map(base_url, found)) and len(added) >= _MAX_ADDED:
         raise QuotaExceededError("model servers", _MAX_ADDED, "Remove one that is no longer used.")
     return found
+
+
+def add_server(keys: KeyringStore, config: ProviderConfig, used: Set[str]) -> ProviderConfig:
+    """Stores a server with its key, and returns it with its name: the one it has if it was added before, else one that
+    no other server has. `used` are the names of providers that were not added. Blocks."""
+    named = config
+
+    def change(ring: Keyring) -> Keyring:
+        nonlocal named
+        added = {base_url(each): each.name for each in read_added(ring.provider_keys)}
+        name = added.get(base_url(config))
+        if name is None or name in used:
+            taken = used | set(added.values())
+            names = chain((config.name,), (f"{config.name}-{number}" for number in count(2)))
+            name = next(name for name in names if name not in taken)
+        named = replace(config, name=name)
+        entry = {PREFIX + name: write_added(config, config.api_key)}
+        return replace(ring, provider_keys={**ring.provider_keys, **entry})
+
+    keys.change(change)
+    return named
 
 
 def describe_check(config: ProviderConfig, result: ProbeResult) -> ProviderCheck:

@@ -10,7 +10,7 @@ from typing import get_args
 from anyio import to_thread
 
 from holdfast.app import storage
-from holdfast.app.added_providers import PREFIX, describe_check, possible_servers, read_added, write_added
+from holdfast.app.added_providers import PREFIX, add_server, describe_check, possible_servers, read_added, write_added
 from holdfast.app.late_engine import LateEngine
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
@@ -20,8 +20,9 @@ from holdfast.models import local_model_runtime, local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
 from holdfast.models.discovery import NO_MODELS
-from holdfast.models.provider_config import ProviderConfig, base_url, choose_key, from_typed_key, title
+from holdfast.models.provider_config import ProviderConfig, base_url, choose_key, title, with_typed_key
 from holdfast.models.pydantic_ai_models import missing_extra
+from holdfast.models.server_address import providers_of_environment
 from holdfast.ports.agent import AgentError, Turn
 from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
@@ -111,11 +112,10 @@ class ConfiguredModels:
         for config in possible_servers(address, key, keys):
             result = await self.catalog.check_server(config)
             if result.models:
-                await to_thread.run_sync(
-                    set_provider_key, self._keys, PREFIX + config.name, write_added(config, config.api_key)
-                )
+                used = {it.name for it in self.catalog.configured() if not it.added}
+                added = await to_thread.run_sync(add_server, self._keys, config, used)
                 self._refresh_keys()
-                return describe_check(config, result)
+                return describe_check(added, result)
             checks.append(describe_check(config, result))
             if result.error is not None and result.error.source == "connection":
                 break  # another path of the same server does not answer either
@@ -127,15 +127,14 @@ class ConfiguredModels:
             raise InvalidInputError(
                 "provider", "must be a known provider with a key, or leave it out and give base_url"
             )
-        keys = {**self._keys.read().provider_keys, provider: key}
-        configs = provider_configs(self._config, self._environment, keys)
-        config = next(config for config in configs if config.name == provider)
+        config = with_typed_key(self.catalog.provider(provider), key)
         missing = missing_extra(config.kind)
         if missing is not None:
             return ProviderCheck(config.name, title(config), base_url(config), reason=missing)
         result = await self.catalog.check_server(config)
         if result.models:
-            await to_thread.run_sync(set_provider_key, self._keys, provider, key)
+            entry = (PREFIX + provider, write_added(config, key)) if config.added else (provider, key)
+            await to_thread.run_sync(set_provider_key, self._keys, *entry)
             self._refresh_keys()
         elif result.key_rejected or (result.error is not None and result.error.source == "connection"):
             return ProviderCheck(config.name, title(config), base_url(config), reason=result.reason)
@@ -165,9 +164,7 @@ class ConfiguredModels:
 
     async def _check_key(self, provider: str, key: str) -> str | None:
         """Returns why the key could not be verified. Raises InvalidInputError if the provider rejects it."""
-        keys = {**self._keys.read().provider_keys, provider: key}
-        configs = provider_configs(self._config, self._environment, keys)
-        result = await self.catalog.check_key(next(config for config in configs if config.name == provider))
+        result = await self.catalog.check_key(with_typed_key(self.catalog.provider(provider), key))
         if result.key_rejected:
             raise InvalidInputError("key", result.reason or "the provider rejected it")
         return result.reason
@@ -215,8 +212,9 @@ def provider_configs(
 ) -> tuple[ProviderConfig, ...]:
     """The configured providers, one for each typed key whose name is a known kind of provider, and added servers."""
     configured = [_provider(name, it, environment, keys.get(name)) for name, it in config.providers.items()]
+    found = {it.name: it for it in providers_of_environment(environment)}
     typed = [
-        from_typed_key(kind, keys[kind], environment)
+        with_typed_key(found.get(kind) or ProviderConfig(name=kind, kind=kind), keys[kind])
         for kind in get_args(ProviderKind)
         if kind in keys and kind not in config.providers
     ]
@@ -296,7 +294,7 @@ def lacks_runtime() -> bool:
 
 def install_runtime() -> None:
     """Installs that program unless it is there, and checks that it can be loaded."""
-    local_model_runtime.install()
+    local_model_runtime.install(lambda: None)
 
 
 def _weights_directory() -> Path:

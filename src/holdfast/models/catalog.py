@@ -3,13 +3,13 @@ model and the demo."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
@@ -26,13 +26,12 @@ from holdfast.models.provider_config import (
     ProviderConfig,
     base_url,
     dialect,
-    from_environment,
     merge_providers,
     title,
 )
 from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
 from holdfast.models.request_policy import RequestPolicy
-from holdfast.models.server_address import ollama_from_environment
+from holdfast.models.server_address import providers_of_environment
 from holdfast.ports.clock import Clock
 from holdfast.ports.model import Model, ModelError, ModelInfo, ProviderKind, ProviderStatus
 
@@ -75,18 +74,11 @@ class ModelCatalog:
 
     def configure(self, providers: Sequence[ProviderConfig]) -> None:
         """Replaces the configured providers. What was learned about a provider that changed is forgotten."""
-        settings, before = self._settings, self._by_name
-        ollama = ollama_from_environment(settings.environment)
+        settings = self._settings
         self._providers = merge_providers(
-            providers,
-            from_environment(settings.environment),
-            () if ollama is None else (ollama,),
-            local_servers(settings.ports),
+            providers, providers_of_environment(settings.environment), local_servers(settings.ports)
         )
         self._by_name = {config.name: config for config in self._providers}
-        for name, config in self._by_name.items():
-            if name in before and before[name] != config:
-                self._lists.forget(name)
 
     async def __aenter__(self) -> "ModelCatalog":
         self._lists.group = await anyio.create_task_group().__aenter__()
@@ -112,11 +104,19 @@ class ModelCatalog:
             for kind, preset in PRESETS.items()
             if preset.keys
         }
-        for config in self._providers:
-            if not config.discovered:
-                key = config.key_source, config.key_name
-                found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
+        for config in self.configured():
+            key = config.key_source, config.key_name
+            found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
         return [found[name] for name in sorted(found)]
+
+    def provider(self, name: str) -> ProviderConfig:
+        """The configuration in use of one of `providers()`; the default one for a kind that needs only a key."""
+        defaults = (ProviderConfig(name=kind, kind=kind) for kind in PRESETS if kind == name)
+        return self._by_name.get(name) or next(defaults)
+
+    def configured(self) -> Sequence[ProviderConfig]:
+        """The providers besides those that may be running on this machine."""
+        return [config for config in self._providers if not config.discovered]
 
     async def check_key(self, config: ProviderConfig) -> ProbeResult:
         """Asks the provider for its models with this key."""
@@ -127,9 +127,11 @@ class ModelCatalog:
         return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
 
     async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
-        """Asks every provider now, the servers that may be running on this machine too."""
+        """Asks every provider now, the servers that may be running on this machine too, but not one whose models its
+        configuration names."""
         await self._lists.refresh(self._providers, all_now=True)
-        return [(config, self._lists.known(config)) for config in self._providers]
+        lists = self._lists
+        return [(config, replace(lists.known(config), models=lists.listed(config))) for config in self._providers]
 
     async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         """All models; unavailable ones carry the reason. Unless `refresh` is set, waits for a provider only if nothing
@@ -200,7 +202,7 @@ class ModelCatalog:
         if name.partition("/")[0] in PRESETS:
             return None
         listing = [config for config in self._providers if name in self._lists.names(config)]
-        configured = [config for config in self._providers if not config.discovered]
+        configured = self.configured()
         if listing:
             return listing[0]
         return configured[0] if len(configured) == 1 else None
@@ -215,13 +217,14 @@ class ModelCatalog:
         return weights + (0 if local_model_runtime.is_installed() else local_model_runtime.WHEEL_SIZE) or None
 
     async def download(self, report: Callable[[int, int], None]) -> None:
-        """Downloads what the local model needs. `report` is called on another thread. Raises DownloadError, or an error
+        """Downloads what the local model needs. `report` is called on another thread, and stops the download of the
+        weights by raising; cancelling stops the installation of the runtime. Raises DownloadError, or an error
         of `local_model_runtime`."""
         directory = self._settings.weights_directory
         if directory is not None:
             async with self._downloading:
                 await to_thread.run_sync(local_model_weights.download, directory, report)
-                await to_thread.run_sync(local_model_runtime.install)
+                await to_thread.run_sync(local_model_runtime.install, from_thread.check_cancelled)
 
     def _local_settings(self) -> LocalModelSettings | str:
         """Settings of the local model, or what it lacks."""

@@ -2,17 +2,19 @@
 
 import importlib
 import os
-import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from importlib.util import find_spec
 
 from holdfast import __version__
 from holdfast.core.errors import HoldfastError
+from holdfast.models.child_program import run_program
 
 WHEEL_SIZE = 34_000_000  # Bytes, about
 COMMAND = "pip install 'holdfast[local]'"
 _TIMEOUT = 1800.0  # Seconds, for a slow connection
+_IMPORT_TIMEOUT = 120.0
 
 
 class RuntimeInstallError(HoldfastError):
@@ -35,36 +37,36 @@ def can_be_installed() -> bool:
     return is_installed() or (find_spec("pip") is not None and os.access(sysconfig.get_path("purelib"), os.W_OK))
 
 
-def install() -> None:
+def install(check: Callable[[], None]) -> None:
     """Installs the extra with pip into the environment that Holdfast runs in. Blocks, for minutes on a slow
-    connection. Raises RuntimeInstallError, with what pip said."""
+    connection. Raises RuntimeInstallError, with what pip said, or what `check` raises, which is called meanwhile."""
     if is_installed():
-        _check_import()
+        _check_import(check)
         return
     if find_spec("pip") is None:  # uvx and `uv tool` make environments without pip, which are not to be changed
         raise RuntimeInstallError("this environment has no pip", "uvx 'holdfast[local]'")
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
-    command += [f"holdfast[local]=={__version__}"]
+    command += ["--only-binary=:all:", f"holdfast[local]=={__version__}"]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-        )
-    except subprocess.TimeoutExpired:
+        done = run_program(command, check, timeout=_TIMEOUT)
+    except TimeoutError:
         raise RuntimeInstallError(f"pip did not end within {_TIMEOUT / 60:g} minutes") from None
-    if done.returncode != 0:
-        raise RuntimeInstallError(pip_failure(done.stdout + done.stderr))
+    if done.exit_code != 0:
+        raise RuntimeInstallError(pip_failure(done.output))
     importlib.invalidate_caches()
     if not is_installed():
         raise RuntimeInstallError("there is no package of it for this system; use another model")
-    _check_import()
+    _check_import(check)
 
 
-def _check_import() -> None:
+def _check_import(check: Callable[[], None]) -> None:
     """In a process of its own: native code that does not fit this system may end the process."""
-    command = [sys.executable, "-c", "import xllamacpp"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    try:
+        done = run_program([sys.executable, "-c", "import xllamacpp"], check, timeout=_IMPORT_TIMEOUT)
+    except TimeoutError:
+        raise RuntimeLoadError(f"it did not start within {_IMPORT_TIMEOUT:g} seconds") from None
+    if done.exit_code != 0:
+        lines = done.output.strip().splitlines() or [f"exit code {done.exit_code}"]
         raise RuntimeLoadError(load_failure(lines[-1]))
 
 

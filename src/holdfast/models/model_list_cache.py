@@ -1,6 +1,7 @@
 """Cache of each provider's list of models, refreshed in the background."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
@@ -28,37 +29,40 @@ class ModelListCache:
         self._monotonic = monotonic
         self._max_age = max_age
         self.group: TaskGroup | None = None
-        self._lists: dict[str, tuple[ProbeResult, float]] = {}  # by provider, with the time of asking
-        self._refreshing: dict[str, anyio.Event] = {}
-
-    def forget(self, name: str) -> None:
-        """Drops the list of a provider whose key or address has changed."""
-        self._lists.pop(name, None)
+        self._lists: dict[str, _Listing] = {}  # by the provider's name
+        self._refreshing: dict[str, _Refresh] = {}  # by the provider's name
 
     async def refresh(self, providers: Sequence[ProviderConfig], *, all_now: bool = False) -> None:
         """Asks the providers whose list is missing or old, and waits for the missing ones; or asks all and waits."""
         assert self.group is not None, "the catalog is used within `async with`"
+        awaited: list[_Refresh] = []
         for config in providers:
-            is_due = all_now or self._is_old(config.name)
-            if not config.models and is_due and config.name not in self._refreshing:
-                self._refreshing[config.name] = anyio.Event()
-                self.group.start_soon(self._refresh, config)
-        for config in providers:
-            done = self._refreshing.get(config.name)
-            if done is not None and (all_now or config.name not in self._lists):
-                await done.wait()
+            running = self._refreshing.get(config.name)
+            if running is None or running.config != config:  # what an old address answers says nothing about a new one
+                if config.models or not (all_now or self._is_old(config)):
+                    continue
+                running = self._refreshing[config.name] = _Refresh(config)
+                self.group.start_soon(self._refresh, running)
+            if all_now or self._listing(config) is None:
+                awaited.append(running)
+        for refresh in awaited:
+            await refresh.done.wait()
 
     def infos(self, config: ProviderConfig) -> Sequence[ModelInfo]:
         """The provider's models; none for a discovered server that does not answer."""
         known = self.known(config)
         if config.discovered and (not known.models or known.reason is not None):
             return ()
-        listed = [ListedModel(name, name) for name in config.models] or list(known.models)
+        listed = self.listed(config)
         if not listed:
             name = config.default or next(iter(PRESETS[config.kind].prefer), UNNAMED)
-            listed = [ListedModel(name, name)]
+            listed = (ListedModel(name, name),)
         reason = known.reason or missing_extra(config.kind)
         return [_describe(config, model, reason) for model in listed]
+
+    def listed(self, config: ProviderConfig) -> tuple[ListedModel, ...]:
+        """The models that its configuration names, else those it listed."""
+        return tuple(ListedModel(name, name) for name in config.models) or self.known(config).models
 
     def names(self, config: ProviderConfig) -> Sequence[str]:
         """Names of its models, as far as they are known."""
@@ -70,15 +74,24 @@ class ModelListCache:
         return _describe(config, listed.get(name, ListedModel(name, name)), None)
 
     def known(self, config: ProviderConfig) -> ProbeResult:
-        return self._lists.get(config.name, (ProbeResult(), 0.0))[0]
+        """What the provider answered when it was last asked."""
+        listing = self._listing(config)
+        return ProbeResult() if listing is None else listing.result
 
-    def _is_old(self, name: str) -> bool:
-        if name not in self._lists:
+    def _listing(self, config: ProviderConfig) -> "_Listing | None":
+        """None if the provider had another key or address when it was asked."""
+        listing = self._lists.get(config.name)
+        return None if listing is None or listing.config != config else listing
+
+    def _is_old(self, config: ProviderConfig) -> bool:
+        listing = self._listing(config)
+        if listing is None:
             return True
-        result, at = self._lists[name]
-        return self._monotonic() - at > (self._max_age if result.reason is None else self._max_age / 10)
+        max_age = self._max_age if listing.result.reason is None else self._max_age / 10
+        return self._monotonic() - listing.at > max_age
 
-    async def _refresh(self, config: ProviderConfig) -> None:
+    async def _refresh(self, refresh: "_Refresh") -> None:
+        config = refresh.config
         try:
             try:
                 result = await self._probe(config)
@@ -88,9 +101,29 @@ class ModelListCache:
                 )
             if result.reason is not None:
                 result = ProbeResult(self.known(config).models, result.reason, result.error)
-            self._lists[config.name] = (result, self._monotonic())
+            if self._refreshing.get(config.name) is refresh:  # else it has another key or address since
+                self._lists[config.name] = _Listing(config, result, self._monotonic())
         finally:
-            self._refreshing.pop(config.name).set()
+            if self._refreshing.get(config.name) is refresh:
+                del self._refreshing[config.name]
+            refresh.done.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a provider answered, and when."""
+
+    config: ProviderConfig
+    result: ProbeResult
+    at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Refresh:
+    """A provider that is being asked."""
+
+    config: ProviderConfig
+    done: anyio.Event = field(default_factory=anyio.Event)
 
 
 def _describe(config: ProviderConfig, model: ListedModel, reason: str | None) -> ModelInfo:

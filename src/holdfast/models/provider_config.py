@@ -125,11 +125,10 @@ def _from_keys(kind: ProviderKind, preset: Preset, environment: Mapping[str, str
     )
 
 
-def from_typed_key(kind: ProviderKind, key: str, environment: Mapping[str, str]) -> ProviderConfig:
-    """A provider whose key a person entered. The address is that of the environment, if it names one: a key must not be
-    sent to another host than the one in use."""
-    found = _from_keys(kind, PRESETS[kind], environment) or ProviderConfig(name=kind, kind=kind)
-    return replace(found, api_key=key, key_name="the settings", key_source="settings")
+def with_typed_key(config: ProviderConfig, key: str) -> ProviderConfig:
+    """The provider with a key that a person entered, at the same address: a key must not be sent to another host than
+    the one in use."""
+    return replace(config, api_key=key, key_name="the settings", key_source="settings", discovered=False)
 
 
 def merge_providers(*groups: Iterable[ProviderConfig]) -> tuple[ProviderConfig, ...]:

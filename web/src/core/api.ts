@@ -53,13 +53,18 @@ export class Api {
     headers: Record<string, string> = {},
     timeoutMs = TIMEOUT_MS,
   ): Promise<T> {
+    return this.withPassword(() => this.request<T>(method, path, body, headers, timeoutMs));
+  }
+
+  /** Makes a request, and once more after asking for the password if the server wants it. */
+  private async withPassword<T>(send: () => Promise<T>): Promise<T> {
     try {
-      return await this.request<T>(method, path, body, headers, timeoutMs);
+      return await send();
     } catch (error) {
       const asks = error instanceof ApiError && error.code === "reauthentication-required";
       if (!asks) throw error;
       if (!(await this.confirmPassword())) throw new ApiError(error.status, "canceled", ""); // nothing to report
-      return await this.request<T>(method, path, body, headers, timeoutMs);
+      return await send();
     }
   }
 
@@ -186,10 +191,12 @@ export class Api {
     return response.body;
   }
   /** Starts a long task and returns the stream of its progress. */
-  async startTask(path: string): Promise<ReadableStream<Uint8Array>> {
-    const response = await this.env.fetch(path, { method: "POST" });
-    if (!response.ok || !response.body) throw await toApiError(response);
-    return response.body;
+  startTask(path: string): Promise<ReadableStream<Uint8Array>> {
+    return this.withPassword(async () => {
+      const response = await this.env.fetch(path, { method: "POST" });
+      if (!response.ok || !response.body) throw await toApiError(response);
+      return response.body;
+    });
   }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();

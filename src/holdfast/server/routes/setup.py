@@ -80,10 +80,13 @@ async def connect_provider(
 
 
 @router.post("/models/download", responses={200: STREAM_RESPONSE})
-async def download_model(api: ApiContext) -> EventStream:
-    """Download the small model that runs on this machine. The stream reports `progress`, then `done` or `failed`;
-    closing it stops the download."""
-    return EventStream(ProducedSource([partial(_download, _models(api))]), api.limits.streams)
+async def download_model(api: ApiContext, request: Request) -> EventStream:
+    """Download the small model that runs on this machine, and install the program that runs it. The stream reports
+    `progress`, then `done` or `failed`; closing it stops the download. Needs a recent login."""
+    require_recent_login(request, "download the small model")
+    models = _models(api)
+    security_log.record("model download started", address=request_address(request, api.trusted_proxies))
+    return EventStream(ProducedSource([partial(_download, models)]), api.limits.streams)
 
 
 async def _download(models: AvailableModels, send: ObjectSendStream[list[bytes]]) -> None:
