@@ -1,4 +1,4 @@
-"""Limits on the responses that libraries read through httpx2, whose clients have none: a whole body, one line of an
+"""Limits on the responses that libraries read through httpx2, whose clients have none: a whole body, one event of an
 event stream, and no compression, because a megabyte can expand to a gigabyte."""
 
 from collections.abc import AsyncIterator
@@ -7,50 +7,70 @@ from typing import Any, Final
 
 import httpx2
 
+from holdfast.core.nesting import JsonCounter
+
 MAX_BODY: Final = 32 * 1024 * 1024  # Bytes of a response that is not an event stream
-MAX_QUOTES: Final = 400_000
-"""Two for each name and string of a body, or of a line of an event stream. Libraries parse JSON on the event loop,
-which takes a third of a second for so many; an image is a single string."""
+MAX_STRUCTURE: Final = 1024 * 1024
+"""Bytes outside of strings, of a body or of an event. Libraries parse JSON on the event loop, which takes a third of a
+second for so many; an image is a single string."""
+MAX_STRINGS: Final = 200_000  # Of a body or of an event
+_EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
+"""All libraries take these for the end of an event, and some take nothing else. They collect lines until then."""
+_BORDER: Final = 3  # Bytes of a chunk that may belong to an end in the next one
 
 
-def limited_hooks(max_line: int = MAX_BODY) -> dict[str, list[Any]]:
-    """Event hooks of a client; they apply to redirects and to requests for signing in too. `max_line`: bytes of each
-    line of an event stream."""
-    return {"request": [_refuse_compression], "response": [partial(_limit, max_line)]}
+def limited_hooks(max_event: int = MAX_BODY) -> dict[str, list[Any]]:
+    """Event hooks of a client; they apply to redirects and to requests for signing in too. `max_event`: bytes of each
+    event of an event stream."""
+    return {"request": [_refuse_compression], "response": [partial(_limit, max_event)]}
 
 
 async def _refuse_compression(request: httpx2.Request) -> None:
     request.headers["Accept-Encoding"] = "identity"
 
 
-async def _limit(max_line: int, response: httpx2.Response) -> None:
+async def _limit(max_event: int, response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise httpx2.DecodingError("its answer is compressed, which was not asked for", request=response.request)
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    in_lines = response.headers.get("content-type", "").startswith("text/event-stream")
-    limit = max_line if in_lines else MAX_BODY
-    response.stream = _LimitedStream(response.stream, response.request, limit, in_lines=in_lines)
+    in_events = response.headers.get("content-type", "").startswith("text/event-stream")
+    limit = max_event if in_events else MAX_BODY
+    response.stream = _LimitedStream(response.stream, response.request, limit, in_events=in_events)
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, request: httpx2.Request, limit: int, *, in_lines: bool) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, request: httpx2.Request, limit: int, *, in_events: bool) -> None:
         self._stream = stream
         self._request = request
         self._limit = limit
-        self._in_lines = in_lines
+        self._in_events = in_events
+        self._size, self._counter = 0, JsonCounter()  # Of the body or event that is being read
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = quotes = 0
+        border = b""
         async for chunk in self._stream:
-            size += len(chunk)
-            quotes += chunk.count(b'"') - chunk.count(b'\\"')
-            if quotes > MAX_QUOTES:
-                raise httpx2.DecodingError("its answer has too many names and strings", request=self._request)
-            if self._in_lines and (newline := chunk.rfind(b"\n")) >= 0:
-                size, quotes = len(chunk) - newline - 1, chunk.count(b'"', newline)
-            if size > self._limit:
-                raise httpx2.DecodingError("its answer is too large", request=self._request)
+            end = 0
+            if self._in_events:
+                # Events that begin and end in this chunk count as one: a chunk is small beside the limits.
+                end = max(_end_of_last_event(border + chunk) - len(border), 0)
+                border = (border + chunk)[-_BORDER:]
+            if end:
+                self._count(chunk[:end])
+                self._size, self._counter = 0, JsonCounter()
+            self._count(chunk[end:])
             yield chunk
+
+    def _count(self, data: bytes) -> None:
+        self._size += len(data)
+        self._counter.add(data)
+        if self._size > self._limit:
+            raise httpx2.DecodingError("its answer is too large", request=self._request)
+        if self._counter.structure > MAX_STRUCTURE or self._counter.strings > MAX_STRINGS:
+            raise httpx2.DecodingError("its answer is too large: it has too many values", request=self._request)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _end_of_last_event(data: bytes) -> int:
+    return max((at + len(end) for end in _EVENT_ENDS if (at := data.rfind(end)) >= 0), default=0)

@@ -1,11 +1,17 @@
 """A server that a reverse proxy publishes below a path of its host."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import ConfigError
-from holdfast.server.root_path import RootPathMiddleware
+from holdfast.server.app import build
+from holdfast.server.authenticator import Authenticator
+from holdfast.server.context import ApiContext
+from holdfast.storage.file_store import FileStore
+from holdfast.storage.key_file import KeyFile
+from tests.harness import running
 from tests.http.client import Served
 from tests.http.conftest import Start
 
@@ -51,13 +57,18 @@ def test_cookies_are_limited_to_the_path(published: Served, *, secure: bool) -> 
     assert published.http.get("/api/sessions", headers={**headers, "Cookie": held}).status_code == 200
 
 
-def test_a_path_of_the_app_cannot_be_the_root_path() -> None:
-    """`/api/…` could not be told from the same path after a proxy removed the root path."""
+OWN = ["/api/holdfast", "/v1", "/static", "/login", "/c", "/settings", "/open", "/docs", "/setup", "/openapi.json"]
 
-    async def app(*_: object) -> None: ...
 
-    with pytest.raises(ConfigError, match="choose another"):
-        RootPathMiddleware(app, "/api/holdfast", {"api", "v1"})
+@pytest.mark.anyio
+async def test_a_path_of_the_app_cannot_be_the_root_path(tmp_path: Path) -> None:
+    """`/api/…` and pages could not be told from the same path after a proxy removed the root path."""
+    async with running([], files=FileStore(tmp_path / "files")) as it:
+        gate = Authenticator(KeyFile(tmp_path), it.world.clock)
+        for path in OWN:
+            with pytest.raises(ConfigError, match="choose another"):
+                build(ApiContext(it.engine, gate, [("chat", True)], root_path=path))
+        build(ApiContext(it.engine, gate, [("chat", True)], root_path="/holdfast"))
 
 
 def test_a_proxy_that_hides_https_is_reported(start: Start) -> None:

@@ -9,11 +9,14 @@ from typing import Any
 
 import anyio
 import pytest
-from starlette.types import Message
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.agents.scripted import Hang, Say
+from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import RunQuery
+from holdfast.server import uvicorn_server
 from holdfast.server.access_rules import Credentials
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
@@ -122,6 +125,80 @@ async def test_a_page_is_sent_in_pieces_so_that_a_slow_client_makes_progress() -
     await stream.run({"type": "http"}, receive, send, send, Credentials(), lambda _: True)
     assert b"".join(sent) == b"".join(frames)
     assert max(map(len, sent)) <= 256 * 1024
+
+
+class Silent(EventSource):
+    """A source without frames."""
+
+    async def next(self) -> list[bytes] | None:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.anyio
+async def test_a_login_that_cannot_be_checked_ends_the_stream(caplog: pytest.LogCaptureFixture) -> None:
+    """The client is dropped and the reason logged; otherwise nothing would check the connection again."""
+    dropped: list[bool] = []
+    extensions: dict[str, Any] = {
+        "holdfast.abort": lambda: dropped.append(True),
+        "holdfast.on_disconnect": lambda _: None,
+        "holdfast.write": lambda _: True,
+    }
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(_: Message) -> None:
+        return
+
+    def fail(_: Credentials) -> bool:
+        raise StorageUnavailableError("no storage")
+
+    with anyio.fail_after(GUARD):
+        stream = EventStream(Silent(), StreamLimits(heartbeat=0.03))
+        await stream.run({"type": "http", "extensions": extensions}, receive, send, send, Credentials(), fail)
+    assert dropped == [True]
+    assert "no storage" in caplog.text
+
+
+@pytest.mark.parametrize("instead", [True, False])
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.anyio
+async def test_a_client_that_leaves_after_a_large_body_is_noticed(*, read: bool, instead: bool) -> None:
+    """L3: while a stream or another response is due, also when nobody reads the body: the server library stops reading
+    at 64 KB."""
+    begun, waiting, ended = anyio.Event(), anyio.Event(), anyio.Event()
+    body = b"x" * 70_000
+
+    async def respond_instead() -> Response | None:
+        waiting.set()
+        if instead:
+            await anyio.sleep_forever()
+        return None
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        while read and (await receive())["more_body"]:
+            pass
+        limits = StreamLimits(heartbeat=3600.0, write_deadline=3600.0)
+        stream = EventStream(Silent(), limits, response_instead=respond_instead)
+        await stream.run(scope, receive, send, send, Credentials(), lambda _: True)
+        ended.set()
+
+    listener = uvicorn_server.bind("127.0.0.1", 0)
+    listening = anyio.Event()
+    server = uvicorn_server.create_server(app, graceful=0, started=listening.set)
+    with anyio.fail_after(GUARD):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            await listening.wait()
+            async with await anyio.connect_tcp(*listener.getsockname()) as line:
+                await line.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
+                await begun.wait()  # so that the body arrives in one piece
+                await line.send(body)
+                await waiting.wait()
+            await ended.wait()
+            server.should_exit = True
 
 
 def drain(line: socket.socket) -> None:

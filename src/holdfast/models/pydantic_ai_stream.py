@@ -28,7 +28,7 @@ from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
 _ANSWER_HEADER = "x-holdfast-answer"
 """A request header with the id of the answer. It is removed before the request is sent."""
 _FINISH = {"tool_call": "tool_calls"}
-_MAX_LINE = 4 * 1024 * 1024  # Bytes; the libraries copy a line again with each piece of it
+_MAX_EVENT = 4 * 1024 * 1024  # Bytes; the libraries copy an event again with each piece of it
 
 
 class ClosableHttpClient(httpx2.AsyncClient):
@@ -37,7 +37,7 @@ class ClosableHttpClient(httpx2.AsyncClient):
 
     def __init__(self, timeouts: Timeouts) -> None:
         limits = httpx2.Timeout(timeouts.first_token, connect=timeouts.connect)
-        super().__init__(timeout=limits, event_hooks=limited_hooks(_MAX_LINE))
+        super().__init__(timeout=limits, event_hooks=limited_hooks(_MAX_EVENT))
         self._open: dict[str, httpx2.Response] = {}
         self.answer_ids = map(str, itertools.count(1))
 

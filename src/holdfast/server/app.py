@@ -69,14 +69,17 @@ def build(api: ApiContext) -> ASGIApp:
         return page or response
 
     routes = [endpoint.route(api) for endpoint in endpoints]
+    pages = [
+        Route("/openapi.json", read_openapi, methods=["GET"]),
+        auth.open_link(api),
+        *web_app.routes(api.root_path),
+        *html_pages.routes(document, api.root_path),
+    ]
     app = Starlette(
         routes=[
             RouteIndex(route for route in routes if RouteIndex.can_hold(route)),
             *(route for route in routes if not RouteIndex.can_hold(route)),
-            Route("/openapi.json", read_openapi, methods=["GET"]),
-            auth.open_link(api),
-            *web_app.routes(api.root_path),
-            *html_pages.routes(document, api.root_path),
+            *pages,
         ],
         exception_handlers=dict.fromkeys(
             (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error
@@ -87,4 +90,4 @@ def build(api: ApiContext) -> ASGIApp:
     public: ASGIApp = CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded
     if not api.root_path:
         return public
-    return RootPathMiddleware(public, api.root_path, {route.path.split("/")[1] for route in routes})
+    return RootPathMiddleware(public, api.root_path, {route.path.split("/")[1] for route in (*routes, *pages)})

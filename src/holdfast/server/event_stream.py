@@ -10,6 +10,7 @@ A client that does not read holds what `uvicorn_server` buffers before a write w
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.server.access_rules import Credentials
 from holdfast.server.disconnects import wait_for_disconnect
+
+log = logging.getLogger("holdfast.http")
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -207,7 +210,7 @@ class ConnectionWatch:
         if stream.sent != self._sent:
             self._sent, self._since = stream.sent, now
         silent = now - self._since
-        if not self._is_valid() or (stream.sending and silent >= limits.write_deadline):
+        if not self._is_logged_in() or (stream.sending and silent >= limits.write_deadline):
             self._drop()
             return
         if stream.started and not stream.sending and silent >= limits.heartbeat:
@@ -218,6 +221,14 @@ class ConnectionWatch:
                 self._drop()
                 return
         self._timer = loop.call_later(self._interval, self._check, loop)
+
+    def _is_logged_in(self) -> bool:
+        """An error counts as no: the client is dropped and authenticates again, rather than never being checked."""
+        try:
+            return self._is_valid()
+        except Exception:
+            log.exception("Checking the login of a stream failed; its client is dropped")
+            return False
 
     def _drop(self) -> None:
         abort_connection(self._scope)

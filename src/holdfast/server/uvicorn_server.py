@@ -47,8 +47,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     Adds four ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
-    `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None. `holdfast.peer_user`
-    finds the user account at the other end."""
+    `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None; while one is set, the
+    rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
     __slots__ = (
@@ -115,6 +115,7 @@ class HttpProtocol(HttpToolsProtocol):
             # of known length may be complete for the client before it is for us.
             raise ValueError("a request was sent before the response to the previous one")  # ends the parser
         super().on_message_begin()
+        self._on_disconnect = None
         if self._head_timer is None:
             self._expect_head()
         extensions: dict[str, Any] = {
@@ -137,7 +138,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._bodiless = 0
-        super().on_body(body)
+        if self._on_disconnect is None:  # otherwise nobody reads the rest of the body
+            super().on_body(body)
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
@@ -213,8 +215,10 @@ class HttpProtocol(HttpToolsProtocol):
     def _call_on_disconnect(self, callback: Callable[[], None] | None) -> None:
         if callback is not None and self.cycle.disconnected:
             callback()
-        else:
-            self._on_disconnect = callback
+            return
+        self._on_disconnect = callback
+        if callback is not None:
+            self.flow.resume_reading()  # uvicorn pauses after a large body, and a disconnect has to be read
 
     @property
     def _is_unix(self) -> bool:

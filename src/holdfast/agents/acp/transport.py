@@ -1,7 +1,6 @@
 """JSON-RPC messages, one per line, over an agent program's standard input and output."""
 
 import json
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -10,14 +9,14 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream
 
+from holdfast.core.nesting import JsonCounter
+
 _LONG: Final = 64 * 1024  # A longer line is measured, and parsed in a thread, because it takes milliseconds
-_MAX_STRUCTURE: Final = 128 * 1024  # Bytes of a line that are not in a string, each of which may be a value
+_MAX_STRUCTURE: Final = 128 * 1024  # Bytes of a long line outside of strings
 _MAX_STRINGS: Final = 20_000  # Of a long line
 _CHUNK: Final = 64 * 1024
 _MAX_OPEN: Final = 200  # Requests of the program that are not answered yet
 _TOO_MANY_REQUESTS: Final = -32000
-_QUOTE: Final = ord('"')
-_IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 
 class LineTransport:
@@ -109,22 +108,14 @@ class LineTransport:
 
 
 def _has_too_many_values(line: bytes) -> bool:
-    """Whether parsing would take long: the parser lets no other thread run, and its time goes with the number of
-    values, while text is fast. Goes from string to string in blocks, between which other threads run."""
-    outside = at = 0
-    for _ in range(_MAX_STRINGS):
-        begin = line.find(b'"', at, at + _MAX_STRUCTURE + 1)
-        outside += (min(len(line), at + _MAX_STRUCTURE + 1) if begin < 0 else begin) - at
-        if outside > _MAX_STRUCTURE:
+    """Whether parsing would take long: the parser lets no other thread run. Counts in chunks, between which other
+    threads run."""
+    counter = JsonCounter()
+    for at in range(0, len(line), _CHUNK):
+        counter.add(line[at : at + _CHUNK])
+        if counter.strings > _MAX_STRINGS or counter.structure > _MAX_STRUCTURE:
             return True
-        if begin < 0:
-            return False
-        at = begin + 1
-        while at < len(line) and line[at] != _QUOTE:
-            found = _IN_STRING.match(line, at, at + _CHUNK)
-            at = len(line) if found is None or found.end() == at else found.end()
-        at += 1
-    return True
+    return False
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
