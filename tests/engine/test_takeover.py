@@ -21,7 +21,7 @@ from holdfast.storage.in_memory import InMemoryWakeups
 from holdfast.testing import FaultyWakeups
 from tests.engine.checks import check_one_end, check_saved_once
 from tests.harness import Running, Script, World, running, texts
-from tests.taps import Hold, appends
+from tests.taps import Hold, appends, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -77,9 +77,12 @@ async def test_a_late_worker_cannot_append_after_takeover(memory: World, script:
         await check_saved_once(other, run, "interrupted")
 
 
-async def test_the_worker_was_faster(memory: World) -> None:
-    """C6: the worker sealed the run before the takeover's fence: its end is settled, whoever does it."""
-    hold = Hold(appends("run.complete"), when="after")
+@pytest.mark.parametrize("held_at", ["append", "settling"])
+async def test_the_worker_was_faster(memory: World, held_at: str) -> None:
+    """C6: the worker sealed the run before the takeover's fence: its end is settled once, whoever does it, also if the
+    worker comes to it afterwards."""
+    sealing = Hold(appends("run.complete"), when="after")
+    hold = sealing if held_at == "append" else Hold(calls("store.transact", "_settle"))
     async with (
         running([Say("whole")], memory, cluster=True, tap=hold) as worker,
         running((), memory, cluster=True, max_runs=0) as other,
