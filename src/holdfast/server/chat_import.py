@@ -2,7 +2,6 @@
 and only then stores its sessions. A stream reports the progress."""
 
 import errno
-import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from holdfast.engine.transfer import FileRules, ImportedSession, Transfer
 from holdfast.importers.section_spool import SectionSpool, read_section
 from holdfast.importers.sources import ConversionReport, SourceApp, convert, is_holdfast_export
 from holdfast.server.context import ApiContext
-from holdfast.server.event_sources import ProducedSource
+from holdfast.server.event_sources import ProducedSource, progress_frame
 
 MAX_UPLOAD: Final = 4 * 1024**3
 _PREFIX: Final = ".import-"
@@ -73,9 +72,9 @@ class ChatImportSource(ProducedSource):
             with _storage_errors():
                 report = await to_thread.run_sync(self._read, sections, send, limiter=self._limiter)
                 await self._store(sections, imported, send)
-            await send.send([_frame("done", _summary(report, imported))])
+            await send.send([progress_frame("done", _summary(report, imported))])
         except HoldfastError as error:
-            await send.send([_frame("failed", {"type": error.code, "detail": _describe(error, len(imported))})])
+            await send.send([progress_frame("failed", {"type": error.code, "detail": _describe(error, len(imported))})])
 
     def _read(self, sections: SectionSpool, send: Frames) -> ConversionReport | None:
         """Converts and validates the whole source on this worker thread."""
@@ -87,7 +86,9 @@ class ChatImportSource(ProducedSource):
             percent = 100 * done // max(1, total)
             if percent != last:
                 last = percent
-                from_thread.run(send.send, [_frame("progress", {"what": "reading", "done": done, "total": total})])
+                from_thread.run(
+                    send.send, [progress_frame("progress", {"what": "reading", "done": done, "total": total})]
+                )
 
         with open(self._upload.name, "rb") as file:
             if self._app is None and is_holdfast_export(file):
@@ -108,7 +109,7 @@ class ChatImportSource(ProducedSource):
                 percent = 100 * done // total
                 if percent != last:
                     last = percent
-                    await send.send([_frame("progress", {"what": "importing", "done": done, "total": total})])
+                    await send.send([progress_frame("progress", {"what": "importing", "done": done, "total": total})])
                 chunks = read_section(self._spool, section)
                 while (chunk := await to_thread.run_sync(partial(next, chunks, None))) is not None:
                     imported += await importing.feed(chunk)
@@ -155,7 +156,3 @@ def _summary(report: ConversionReport | None, imported: list[ImportedSession]) -
         "skipped": [*skipped, *inside][:_SHOWN],
         "skipped_count": (0 if report is None else report.skipped_count) + len(inside),
     }
-
-
-def _frame(event: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()

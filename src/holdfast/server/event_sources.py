@@ -2,10 +2,10 @@
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import ObjectSendStream, TaskGroup
@@ -115,6 +115,11 @@ def _change(generation: str, change: Change) -> bytes:
 
 
 Produce = Callable[[ObjectSendStream[list[bytes]]], Awaitable[None]]
+
+
+def progress_frame(event: str, data: Mapping[str, Any]) -> bytes:
+    """A frame of a stream that reports on long work: `progress`, then `done` or `failed`."""
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 class ProducedSource(EventSource):

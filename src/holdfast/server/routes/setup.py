@@ -1,9 +1,7 @@
 """The first start: find model servers, connect one or download a small model, and remember that this was offered."""
 
-import json
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from anyio import from_thread
 from anyio.abc import ObjectSendStream
@@ -15,7 +13,7 @@ from holdfast.ports.store import SessionQuery
 from holdfast.server import security_log
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, AvailableModels
-from holdfast.server.event_sources import ProducedSource
+from holdfast.server.event_sources import ProducedSource, progress_frame
 from holdfast.server.event_stream import EventStream
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
@@ -92,17 +90,13 @@ async def download_model(api: ApiContext, request: Request) -> EventStream:
 async def _download(models: AvailableModels, send: ObjectSendStream[list[bytes]]) -> None:
     def report(done: int, total: int) -> None:
         from_thread.check_cancelled()
-        from_thread.run(send.send, [_frame("progress", {"done": done, "total": total})])
+        from_thread.run(send.send, [progress_frame("progress", {"done": done, "total": total})])
 
     try:
         await models.download(report)
-        await send.send([_frame("done", {})])
+        await send.send([progress_frame("done", {})])
     except HoldfastError as error:
-        await send.send([_frame("failed", {"type": error.code, "detail": str(error)})])
-
-
-def _frame(event: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()
+        await send.send([progress_frame("failed", {"type": error.code, "detail": str(error)})])
 
 
 @router.delete("/providers/{name}", status=204)

@@ -1,11 +1,9 @@
 """Export, import and backup."""
 
-import json
 import re
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from anyio import from_thread
 from anyio.abc import ObjectSendStream
@@ -24,7 +22,7 @@ from holdfast.server.chat_import import ChatImportSource
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext, MakeBackup
 from holdfast.server.downloads import Download
-from holdfast.server.event_sources import ProducedSource
+from holdfast.server.event_sources import ProducedSource, progress_frame
 from holdfast.server.event_stream import EventStream
 from holdfast.server.parameters import SessionIdPath
 from holdfast.server.reauthentication import require_recent_login
@@ -128,13 +126,9 @@ async def _copy(backup: MakeBackup, path: Path, send: ObjectSendStream[list[byte
 
     def report(what: str, done: int, total: int) -> None:
         from_thread.check_cancelled()
-        from_thread.run(send.send, [_frame("progress", {"what": what, "done": done, "total": total})])
+        from_thread.run(send.send, [progress_frame("progress", {"what": what, "done": done, "total": total})])
 
     try:
-        await send.send([_frame("done", await backup(path, report))])
+        await send.send([progress_frame("done", await backup(path, report))])
     except HoldfastError as error:
-        await send.send([_frame("failed", {"type": error.code, "detail": str(error)})])
-
-
-def _frame(event: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()
+        await send.send([progress_frame("failed", {"type": error.code, "detail": str(error)})])
