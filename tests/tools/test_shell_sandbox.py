@@ -123,7 +123,7 @@ async def test_sockets_in_the_home_directory_are_out_of_reach(bench: Bench, shel
         result = await bench.run(shell, command=command)
         alone = await anyio.run_process(command)
     assert alone.stdout == b"connected\n"
-    assert "connected" not in result.content
+    assert "connected" not in result.content.splitlines()  # a traceback of Python 3.13 quotes the script
     assert "refused" in result.content
 
 

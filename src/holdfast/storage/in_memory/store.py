@@ -20,6 +20,13 @@ from holdfast.storage.sqlite.dialect import SqliteDialect
 T = TypeVar("T")
 
 
+class _SharedConnection(sqlite3.Connection):
+    """Closes with the last store that uses it, as Python 3.13 warns of a connection that nobody closed."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class InMemoryStore:
     """`incarnation`: the only node that can be alive, or None for a cluster whose leases lapse by `clock`."""
 
@@ -27,7 +34,9 @@ class InMemoryStore:
         self.incarnation = incarnation
         self.generation = generation
         self._clock = clock
-        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=256)
+        self._db = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256, factory=_SharedConnection
+        )
         self._db.deserialize(_empty_database())
         self._db.execute("PRAGMA foreign_keys = ON")
 
