@@ -26,6 +26,8 @@ SOAK_KILLS ?= 500
 CLUSTER_KILLS ?= 50
 FUZZ_EXAMPLES ?= 5000
 WEIGHTS ?= yes
+# The interpreter that `make test-python` uses.
+PYTHON ?=
 INSTALL_SUITE ?= bookworm
 # The version that `make test-install` upgrades from: the last release, or else the sources of some time ago.
 INSTALL_PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || \
@@ -39,7 +41,7 @@ PEER_open-webui := open-webui
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
-	test-agents test-openviking test-interop dist test-install
+	test-agents test-openviking test-interop test-python dist test-install
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +89,13 @@ fuzz: $(STAMP) ## Send generated requests, valid and broken, to the HTTP API (FU
 soak: $(STAMP) servers ## Kill real servers with -9, restart them, compare (SOAK_KILLS, CLUSTER_KILLS).
 	@$(BIN)/python -m tests.crash --kills $(SOAK_KILLS)
 	@$(BIN)/python -m tests.cluster --kills $(CLUSTER_KILLS)
+
+test-python: ## Run the tests of the last commit on another Python (PYTHON=/path/to/python3.13), in build/python3.13.
+	@[ -n "$(PYTHON)" ] || { echo "Name an interpreter: make test-python PYTHON=/path/to/python3.13" >&2; exit 1; }
+	@clone=build/python$$("$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	[ -d $$clone ] || git clone -q . $$clone; \
+	git -C $$clone fetch -q origin HEAD && git -C $$clone checkout -q --detach FETCH_HEAD && \
+	$(MAKE) -C $$clone test PYTHONS="$(PYTHON)"
 
 test-agents: $(STAMP) $(COMPILED) ## Test with the real Hermes Agent and npm's agent programs, in build/hermes and build/adapters.
 	@test -x build/hermes/bin/hermes-acp || { \
