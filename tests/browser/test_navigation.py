@@ -103,6 +103,18 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: Conso
     console_errors.expect("401")
 
 
+def test_login_waits_while_others_guess(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
+    """A login for which the server has no place is repeated by the page until the password is checked."""
+    server.http.post("/api/password", json={"new": "correct horse"}).raise_for_status()
+    page = open_page(f"{server.url}/login")
+    refuse = {"status": 429, "headers": {"Retry-After": "1"}, "json": {"detail": "Too many attempts at the same time."}}
+    page.route("**/api/login", lambda route: route.fulfill(**refuse), times=2)
+    log_in(page)
+    expect(page.get_by_role("status")).to_contain_text("Waiting to check yours")
+    expect(page).to_have_url(f"{server.url}/")
+    console_errors.expect("429")
+
+
 def test_files_dropped_anywhere_are_attached(server: Served, open_page: Open) -> None:
     """A file dropped next to the message box is attached; on other screens it is not opened."""
     page = open_page(f"{server.url}/c/{server.session()}")

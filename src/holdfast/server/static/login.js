@@ -30,11 +30,7 @@ form.addEventListener("submit", async (event) => {
     status.textContent = "Still checking. Several wrong passwords in a row slow this down.";
   }, 2000);
   try {
-    const response = await fetch(`${root}/api/login`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ password: form.password.value }),
-    });
+    const response = await submitPassword(form.password.value);
     if (response.ok) {
       location.assign(destination());
       return;
@@ -49,6 +45,23 @@ form.addEventListener("submit", async (event) => {
   button.disabled = false;
   form.password.select();
 });
+
+/** While others at the same address guess, the server may have no place for this attempt: it is repeated for ten
+ * minutes, because the user cannot do anything about it. */
+async function submitPassword(password) {
+  const endsAt = Date.now() + 600_000;
+  for (;;) {
+    const response = await fetch(`${root}/api/login`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ password }),
+    });
+    if (response.status !== 429 || Date.now() > endsAt) return response;
+    status.textContent = "Too many passwords are being tried from your network. Waiting to check yours…";
+    const seconds = Number(response.headers.get("Retry-After")) || 15;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, 60) * 1000));
+  }
+}
 
 /** The page of this server that led here, or the start page. */
 function destination() {
