@@ -1,15 +1,17 @@
 # syntax=docker/dockerfile:1
 # The image of Holdfast: `docker build -t holdfast .`; docs/how-to/docker.md shows how to run it.
-# `make test-install` executes the steps of the second stage in a bare Debian root.
+# `make test-install` executes the steps from the second RUN on in a bare Debian root.
 ARG PYTHON=3.13
 
 FROM python:${PYTHON}-slim AS build
 WORKDIR /src
 COPY . .
 # Node for the web app comes from PyPI, see hatch_build.py.
-RUN pip install --no-cache-dir build==1.5.0 && python -m build --wheel --outdir /dist
+RUN pip install --no-cache-dir --require-hashes -r requirements/node.lock -r requirements/dist.lock && \
+    python -m build --no-isolation --wheel --outdir /dist
 RUN python3 -m venv /opt/holdfast && \
-    /opt/holdfast/bin/pip install --no-cache-dir -c constraints.txt "$(echo /dist/holdfast-*.whl)[cluster,local,otel,providers]"
+    /opt/holdfast/bin/pip install --no-cache-dir --require-hashes -r requirements/runtime.lock && \
+    /opt/holdfast/bin/pip install --no-cache-dir --no-deps /dist/holdfast-*.whl
 
 FROM python:${PYTHON}-slim
 # The runtime of the local model needs libgomp.
@@ -30,6 +32,6 @@ USER 10001:0
 WORKDIR /data
 VOLUME /data
 EXPOSE 8484
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --start-interval=1s CMD ["python", "-c", "import os, urllib.request as r; r.urlopen(f'http://127.0.0.1:{os.environ[\"HOLDFAST_PORT\"]}/healthz', timeout=4)"]
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --start-interval=1s CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(f'http://127.0.0.1:{os.environ[\"HOLDFAST_PORT\"]}/healthz', timeout=4)"]
 ENTRYPOINT ["holdfast"]
 CMD ["serve", "--no-model"]

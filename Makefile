@@ -16,6 +16,8 @@ DIST_TOOLS := build/dist-tools
 SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print)
 PYTHONS ?= python3 python3.14 python3.13 python3.12 python3.11 python
+# Every file that is installed must have one of the hashes in these.
+LOCKED := --require-hashes --no-deps -r requirements/runtime.lock -r requirements/dev.lock
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 ARGS ?=
@@ -40,7 +42,7 @@ PEER_open-webui := open-webui
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install run test test-all check docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
+.PHONY: help install run test test-all check lock docs bench bench-peers sim mutants fuzz soak screenshots clean chromium servers clients \
 	test-agents test-openviking test-interop test-python dist test-install
 
 help: ## Print this list.
@@ -60,13 +62,20 @@ test-all: $(STAMP) $(COMPILED) $(WEB) chromium servers clients ## Run the tests 
 	@$(BIN)/python -m tests.sim --histories 2000
 	@$(BIN)/python -m tests.fuzz --examples $(FUZZ_EXAMPLES)
 
-check: $(STAMP) ## Check formatting, lint, types, the direction of imports, the width of Markdown.
+check: $(STAMP) ## Check formatting, lint, types, names, sizes, the direction of imports, the width of Markdown.
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python docs/check_markdown.py
+	$(BIN)/python tests/check_structure.py
 	$(BIN)/python web/build.py check
+	$(BIN)/python requirements/lock.py --check
+
+# uv comes from PyPI without a hash: what it writes is reviewed.
+lock: $(STAMP) ## Update the locked versions and hashes in requirements (ARGS=--upgrade: to the newest versions).
+	@test -x build/uv/bin/uv || { $(BIN)/python -m venv build/uv && build/uv/bin/python -m pip install -q uv; }
+	@PATH="$$PWD/build/uv/bin:$$PATH" $(BIN)/python requirements/lock.py $(ARGS)
 
 docs: $(DOCS) ## Build the documentation site into build/docs.
 	@$(BIN)/python docs/build_site.py
@@ -98,9 +107,9 @@ test-python: ## Run the tests of the last commit on another Python (PYTHON=/path
 	$(MAKE) -C $$clone test PYTHONS="$(PYTHON)"
 
 test-agents: $(STAMP) $(COMPILED) ## Test with the real Hermes Agent and npm's agent programs, in build/hermes and build/adapters.
-	@test -x build/hermes/bin/hermes-acp || { \
+	@build/hermes/bin/python -c 'import acp_adapter, aiohttp' 2>/dev/null || { \
 		$(BIN)/python -m venv build/hermes; \
-		build/hermes/bin/python -m pip install -q 'hermes-agent[acp]==0.19.0'; \
+		build/hermes/bin/python -m pip install -q 'hermes-agent[acp,messaging]==0.19.0'; \
 	}
 	@$(BIN)/python -m tests.acp.adapters
 	@HOLDFAST_HERMES=$$PWD/build/hermes/bin/hermes-acp $(BIN)/python -m pytest -q -m agents tests/acp
@@ -120,7 +129,7 @@ test-interop: $(STAMP) $(COMPILED) ## Test with SDKs, coding agents and MCP serv
 
 dist: $(DIST_TOOLS) ## Build the wheel and the source distribution into dist.
 	@rm -rf dist
-	@$(DIST_TOOLS)/bin/python -m build --outdir dist . > build/dist.log 2>&1 || { tail -n 30 build/dist.log >&2; exit 1; }
+	@$(DIST_TOOLS)/bin/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { tail -n 30 build/dist.log >&2; exit 1; }
 	@$(DIST_TOOLS)/bin/twine check --strict dist/*
 	@ls -l dist
 
@@ -132,7 +141,7 @@ test-install: $(STAMP) dist ## Install the wheel in a bare Debian root, chat, ki
 		rm -rf $$previous && mkdir -p $$previous/source; \
 		git archive "$(INSTALL_PREVIOUS)" | tar -x -C $$previous/source; \
 		sed -i 's/^__version__ = .*/__version__ = "0.0.9"/' $$previous/source/src/holdfast/__init__.py; \
-		$(DIST_TOOLS)/bin/python -m build --wheel --outdir $$previous $$previous/source > $$previous/build.log 2>&1 || \
+		$(DIST_TOOLS)/bin/python -m build --no-isolation --wheel --outdir $$previous $$previous/source > $$previous/build.log 2>&1 || \
 			{ tail -n 30 $$previous/build.log >&2; exit 1; }; \
 		rm -rf $$previous/source; \
 	fi; \
@@ -143,7 +152,7 @@ test-install: $(STAMP) dist ## Install the wheel in a bare Debian root, chat, ki
 
 $(DIST_TOOLS):
 	@$(BIN)/python -m venv $@ 2>/dev/null || python3 -m venv $@
-	@$@/bin/python -m pip install -q build twine || { rm -rf $@; exit 1; }
+	@$@/bin/python -m pip install -q --require-hashes -r requirements/node.lock -r requirements/dist.lock || { rm -rf $@; exit 1; }
 
 screenshots: $(STAMP) $(WEB) chromium ## Take the screenshots that the documentation shows.
 	@$(BIN)/python -m tests.browser.screenshots
@@ -155,8 +164,8 @@ screenshots: $(STAMP) $(WEB) chromium ## Take the screenshots that the documenta
 		rm -rf .peers/$* && "$$python" -m venv .peers/$* && \
 		if .peers/$*/bin/python -m pip install -q '$(PEER_$*)'; then touch $@; else rm -rf .peers/$*; echo "$* could not be installed" >&2; fi
 
-$(PLOTTING): $(STAMP)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]' || echo "matplotlib could not be installed: no plots" >&2
+$(PLOTTING): $(STAMP) requirements/bench.lock
+	@$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/bench.lock || echo "matplotlib could not be installed: no plots" >&2
 	@touch $@
 
 clean: ## Remove the environment, caches and build output, but no data directory.
@@ -164,7 +173,7 @@ clean: ## Remove the environment, caches and build output, but no data directory
 		.peers web/node_modules tests/openai/node/node_modules src/holdfast/server/static/app
 	@find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml requirements/runtime.lock requirements/dev.lock
 	@if ! $(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null; then \
 		found=; \
 		for each in $(PYTHONS); do \
@@ -183,7 +192,8 @@ $(STAMP): pyproject.toml constraints.txt
 		}; \
 	fi
 	@echo "Installing the Python packages (a few minutes the first time)"
-	@$(BIN)/python -m pip install -c constraints.txt -e '.[dev]' > .venv/install.log 2>&1 || { \
+	@{ $(BIN)/python -m pip install $(LOCKED) && \
+		$(BIN)/python -m pip install --no-deps --no-build-isolation -e .; } > .venv/install.log 2>&1 || { \
 		tail -n 30 .venv/install.log >&2; \
 		echo "The Python packages could not be installed; the whole output is in .venv/install.log" >&2; \
 		exit 1; \
@@ -191,8 +201,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(if $(filter no,$(WEIGHTS)),:,$(BIN)/holdfast models pull || echo "Holdfast works without the local model." >&2)
 	@touch $@
 
-$(DOCS): $(STAMP)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+$(DOCS): $(STAMP) requirements/docs.lock
+	@$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/docs.lock
 	@touch $@
 
 # Without this Python compiles at the first start, or at every start if PYTHONDONTWRITEBYTECODE is set.
