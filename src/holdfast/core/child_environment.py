@@ -1,5 +1,6 @@
-"""The environment variables that child processes inherit: only those that are known to be needed, because a secret can
-have any name."""
+"""The environment variables that commands and agent programs inherit: only those that are known to be needed, because a
+secret can have any name. The shell adds the names in `[shell] env` (`tools.shell`). MCP servers get the list of the MCP
+SDK instead (`tools.mcp.stdio_transport`)."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -1,4 +1,6 @@
-"""All errors of Holdfast. Each has fields; its message says what happened and what to do next."""
+"""All errors of Holdfast. Each has fields; its message says what happened and what to do next. Their HTTP statuses:
+`server.problem_details`, `server.openai.errors`; exit codes: `cli.exit_codes`. Failures of a run are values
+(`core.events.Failure`)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
@@ -50,9 +52,15 @@ class KeyReusedError(HoldfastError):
 
 class VersionMismatchError(HoldfastError):
     code = "version-mismatch"
-    template = "The session is at version {found}, not {expected}. Read it again, then repeat the change."
+    template = "It is at version {found} now, not {expected}. Read it again, then repeat the change."
     expected: int
     found: int
+
+
+class KeyCancelledError(HoldfastError):
+    code = "key-canceled"
+    template = "The request with the idempotency key {key!r} was canceled before it arrived. Nothing was stored."
+    key: str
 
 
 class NotAllowedError(HoldfastError):
@@ -64,12 +72,71 @@ class NotAllowedError(HoldfastError):
     why: str
 
 
+class WorkspaceUnavailableError(HoldfastError):
+    """The directory of a session's agent cannot be read here."""
+
+    code = "workspace-unavailable"
+    template = "The files of this chat cannot be shown: {reason}."
+    reason: str
+
+
+class PathNotFoundError(HoldfastError):
+    code = "path-not-found"
+    template = "There is no {path!r} in the workspace. It may have been moved or deleted."
+    path: str
+
+
+class PathRefusedError(HoldfastError):
+    """It exists, but is nothing that may be opened."""
+
+    code = "path-refused"
+    template = "{path!r} cannot be opened: {why}."
+    path: str
+    why: str
+
+
+class PathNotChangedError(PathRefusedError):
+    template = "{path!r} cannot be changed: {why}."
+
+
+class PathExistsError(HoldfastError):
+    code = "path-exists"
+    template = "There is already {path!r} in the workspace. Choose another name."
+    path: str
+
+
+class FileConflictError(HoldfastError):
+    """`etag`: of the current version, None if the file was deleted. `text`: its content, None if it is no text or too
+    long to be edited."""
+
+    code = "file-changed"
+    template = "{path!r} has changed since it was read. Compare both versions, then save again with the current ETag."
+    path: str
+    etag: str | None
+    text: str | None
+
+
 class QuotaExceededError(HoldfastError):
     code = "quota-exceeded"
     template = "There are already {limit} {what}. {remedy}"
     what: str
     limit: int
     remedy: str
+
+
+class QueueTooLargeError(QuotaExceededError):
+    template = "With this message the session would have more than {limit} {what}. {remedy}"
+
+
+class BudgetReachedError(HoldfastError):
+    """`budget`: a sentence about it; `free_from`: a local time for people; `retry_after`: seconds until then."""
+
+    code = "budget-reached"
+    template = "{budget} New messages are accepted from {free_from}, or once you raise the budget in Settings → Usage."
+    budget: str
+    free_from: str
+    resets_at: str
+    retry_after: float
 
 
 class ReauthenticationRequiredError(HoldfastError):
@@ -203,3 +270,10 @@ class ConfigError(HoldfastError):
     template = "{where}: {problem}"
     where: str
     problem: str
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first error inside the groups that task groups raise, or the error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,17 +1,18 @@
-"""The events of a run, and their one encoding: the bytes that an SSE stream sends.
+"""The events of a run, and their one encoding: the bytes that an SSE stream sends. Which event a run begins with after
+a continue: `core.seed_events`.
 
 A frame is encoded once, when the event is journalled; the journal stores it and every subscriber receives it. An event
 type of a newer version is read as `UnknownEvent` and ignored by the fold.
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from json.encoder import encode_basestring as quote
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from holdfast.core.finite_numbers import without_non_finite
 from holdfast.core.ids import ApprovalId, MessageId, RunId, SessionId
 from holdfast.core.parts import (
     FilePart,
@@ -183,6 +184,14 @@ class PlanUpdated:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageSteered:
+    """What the user added while the run was active; the model reads it in the step that follows."""
+
+    id: MessageId  # Of the queued message that it was until then
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     input_tokens: int
     output_tokens: int
@@ -241,6 +250,7 @@ Event = (
     | InputResolved
     | MemoryRecalled
     | PlanUpdated
+    | MessageSteered
     | Usage
     | RunEnded
     | UnknownEvent
@@ -297,23 +307,11 @@ def entry(seq: int, event: Event, at: int | None = None) -> Entry:
     try:
         body = _dump(data)
     except ValueError:  # NaN or infinity in a tool's arguments or result
-        body = _dump(_finite(data))
+        body = _dump(without_non_finite(data))
     return Entry(seq, f"id: {seq}\nevent: {name}\ndata: {body}\n\n".encode("utf-8", "replace"))
 
 
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
-def _finite(value: Json) -> Json:
-    match value:
-        case float() if not math.isfinite(value):
-            return None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-        case _:
-            return value
 
 
 def text_entry(seq: int, text: str, at: int | None = None) -> Entry:
@@ -410,6 +408,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "input.resolved": InputResolved,
     "memory.recalled": MemoryRecalled,
     "plan.updated": PlanUpdated,
+    "message.steered": MessageSteered,
     "usage": Usage,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}

@@ -1,4 +1,5 @@
-"""Exported sessions: the export format `holdfast-session`, version 1 (docs/reference/export-format.md).
+"""Exported sessions: the export format `holdfast-session`, version 1 (docs/reference/export-format.md). As
+Markdown: `core.markdown_export`; which messages are left out: `engine.export_import`.
 
 A section is one session: a first line, a line per message (parents first), compaction, file and chunk of a file's
 content, and a last line with counts (`engine.export_lines`). Sections follow one another directly. Runs, journals and
@@ -6,13 +7,14 @@ idempotency keys are not exported: an imported message belongs to no run.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.core.parts import FilePart, Part
+from holdfast.core.parts import FilePart, Json, Part
+from holdfast.core.project import ProjectMemory
 from holdfast.core.session import Compaction, Message, Session
 
 FORMAT: Final = "holdfast-session"
@@ -41,20 +43,44 @@ class ExportedFile:
     missing: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedProject:
+    """What an export of all sessions says of a project, besides its name, with the first of its sessions."""
+
+    color: str | None
+    instructions: str | None
+    agent: str | None
+    model: str | None
+    settings: Json
+    memory: ProjectMemory | None
+    archived: bool
+    files: Sequence[FileId] = ()
+
+
 @dataclass(slots=True)
 class ExportedSession:
-    """One exported session, with the ids of the server or the application that it comes from."""
+    """One exported session without its messages, which are too large to be held together, with the ids of the server or
+    the application that it comes from."""
 
     session: Session
-    origin: Origin | None = None
-    messages: list[Message] = field(default_factory=list)
+    origin: Origin | None = None  # As it says
+    is_converted: bool = False  # One of our readers has written it, so the origin is true
+    project: ExportedProject | None = None
+    message_ids: dict[MessageId, int] = field(default_factory=dict)
+    """In the order of the messages, each with the number of messages below it."""
     compactions: list[Compaction] = field(default_factory=list)
     files: dict[FileId, ExportedFile] = field(default_factory=dict)
 
     @property
+    def copied_from(self) -> Origin | None:
+        """The origin, unless it is only a claim: whoever wrote a file could otherwise join chats that are none of its
+        business, here or in the application."""
+        return self.origin if self.is_converted else None
+
+    @property
     def source(self) -> Origin:
         """Its origin; of our own exports, the session that was exported."""
-        return self.origin or Origin(_OWN_APP, self.session.id)
+        return self.copied_from or Origin(_OWN_APP, self.session.id)
 
 
 _OWN_APP: Final = "holdfast"
@@ -91,36 +117,41 @@ def file_id(origin: Origin, owner: OwnerId, fid: FileId) -> FileId:
     return FileId(derived_id("file", session_id(origin, owner), fid))
 
 
-def with_derived_ids(
-    section: ExportedSession, owner: OwnerId, files: Mapping[FileId, FilePart]
-) -> tuple[Session, list[Message], list[Compaction]]:
-    """The section with ids that are derived from its source, whether or not its own are in use here, in the order of
-    the messages, and with the files as stored here."""
-    origin = section.source
-    sid = session_id(origin, owner)
-    ids = {message.id: MessageId(derived_id("msg", sid, message.id)) for message in section.messages}
-    head = None if section.session.head is None else ids[section.session.head]
-    settings = {
-        **(section.session.settings or {}),
-        "origin": {"app": origin.app, "id": origin.id, "head": head},
-    }
-    redo = tuple(ids[mid] for mid in section.session.redo)
-    session = replace(section.session, id=sid, owner=owner, head=head, redo=redo, settings=settings)
-    messages = [
-        replace(
+class DerivedIds:
+    """Gives what a section contains ids that are derived from its source, whether or not its own are in use here."""
+
+    def __init__(self, source: Origin, owner: OwnerId) -> None:
+        self.session_id = session_id(source, owner)
+        self._source = source
+        self._owner = owner
+
+    def message_id(self, mid: MessageId) -> MessageId:
+        return MessageId(derived_id("msg", self.session_id, mid))
+
+    def session(self, session: Session) -> Session:
+        head = self._optional(session.head)
+        origin = {"app": self._source.app, "id": self._source.id, "head": head}
+        settings = {**(session.settings or {}), "origin": origin}
+        redo = tuple(map(self.message_id, session.redo))
+        return replace(session, id=self.session_id, owner=self._owner, head=head, redo=redo, settings=settings)
+
+    def message(self, message: Message, files: Mapping[FileId, FilePart]) -> Message:
+        """With its files as stored here."""
+        return replace(
             message,
-            id=ids[message.id],
-            owner=owner,
-            session_id=sid,
-            parent_id=None if message.parent_id is None else ids[message.parent_id],
-            parts=tuple(_with_file(part, files) for part in message.parts),
+            id=self.message_id(message.id),
+            owner=self._owner,
+            session_id=self.session_id,
+            parent_id=self._optional(message.parent_id),
+            parts=tuple([_with_file(part, files) for part in message.parts]),
         )
-        for message in section.messages
-    ]
-    compactions = [
-        replace(item, session_id=sid, owner=owner, message_id=ids[item.message_id]) for item in section.compactions
-    ]
-    return session, messages, compactions
+
+    def compaction(self, item: Compaction) -> Compaction:
+        mid = self.message_id(item.message_id)
+        return replace(item, session_id=self.session_id, owner=self._owner, message_id=mid)
+
+    def _optional(self, mid: MessageId | None) -> MessageId | None:
+        return None if mid is None else self.message_id(mid)
 
 
 def _with_file(part: Part, files: Mapping[FileId, FilePart]) -> Part:

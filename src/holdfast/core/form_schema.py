@@ -1,13 +1,14 @@
-"""Forms that a tool's server asks a person to fill in: the flat subset of JSON Schema that MCP allows. Pure.
+"""Forms that a tool's server asks a person to fill in: the flat subset of JSON Schema that MCP allows. Pure. Who shows
+a form, and how it is answered: `tools.mcp.server_requests`, `agents.acp.elicitation`.
 
 Patterns are not among the keywords, so no text can make a check slow.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from holdfast.core.finite_numbers import is_finite
 from holdfast.core.parts import Json
 
 MAX_FIELDS: Final = 30
@@ -81,7 +82,7 @@ def _value_problem(field: Mapping[str, Any], value: Any) -> str | None:
         if len(value) > len(allowed) or any(item not in allowed for item in value):
             return "must be a list of the given choices"
         return _size_problem(len(value), field.get("minItems"), field.get("maxItems"), "choices")
-    if not math.isfinite(value):
+    if not is_finite(value):
         return "must be a finite number"
     return _size_problem(value, field.get("minimum"), field.get("maximum"), "")
 
@@ -97,7 +98,11 @@ def _text_problem(field: Mapping[str, Any], value: str) -> str | None:
 
 def _size_problem(size: float, least: Json, most: Json, unit: str) -> str | None:
     if isinstance(least, int | float) and size < least:
-        return f"must be at least {least:g} {unit}".rstrip()
+        return f"must be at least {_number(least)} {unit}".rstrip()
     if isinstance(most, int | float) and size > most:
-        return f"must be at most {most:g} {unit}".rstrip()
+        return f"must be at most {_number(most)} {unit}".rstrip()
     return None
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if is_finite(value) else "a number that is too large"

@@ -1,4 +1,4 @@
-"""Types of ids: opaque strings made by the `Ids` port and never parsed."""
+"""Types of ids: opaque strings made by the `Ids` port and never parsed. How they are made: `system`."""
 
 from typing import NewType
 
@@ -9,6 +9,9 @@ RunId = NewType("RunId", str)
 ApprovalId = NewType("ApprovalId", str)
 FileId = NewType("FileId", str)
 FactId = NewType("FactId", str)
+ShareId = NewType("ShareId", str)
+SubscriptionId = NewType("SubscriptionId", str)
+ProjectId = NewType("ProjectId", str)
 NodeId = NewType("NodeId", str)  # A process of the engine; without a configured name, each start is a new node
 
 LOCAL = OwnerId("local")  # The only owner so far; every row has an owner

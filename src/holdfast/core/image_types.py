@@ -1,4 +1,5 @@
-"""The image formats that models read, recognized by their first bytes. Pure."""
+"""The image formats that models read, recognized by their first bytes. Pure. Which models see images:
+`models.model_list_cache`."""
 
 from typing import Final
 
@@ -12,7 +13,8 @@ IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/w
 
 
 def image_type(start: bytes) -> str | None:
-    """The media type by the content, whatever somebody declared: a provider rejects a request with a wrong one."""
+    """The media type by the content. A declared type is not trusted, because a provider rejects a request with a wrong
+    one."""
     for magic, kind in _MAGIC:
         if start.startswith(magic):
             return kind

@@ -1,10 +1,21 @@
-"""Writes a session as Markdown for people to read. This format cannot be imported back."""
+"""Writes a session as Markdown for people to read. This format cannot be imported back. What an export that can be
+imported contains: `core.export_format`."""
 
 import json
 from typing import Final, assert_never
 
 from holdfast.core.export_format import iso_timestamp
-from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    SteeredPart,
+    TextPart,
+    ToolPart,
+)
 from holdfast.core.session import Message, Session
 
 NOTICES: Final = {"cancelled": "Stopped.", "failed": "Failed.", "interrupted": "Interrupted."}
@@ -43,6 +54,8 @@ def _part(part: Part) -> str:
                 f"- [{'x' if entry.status == 'completed' else ' '}] {_one_line(entry.content)}" for entry in entries
             ]
             return "\n".join(marks)
+        case SteeredPart(_, text):
+            return "\n".join(["> **You:**", ">", *(f"> {line}".rstrip() for line in text.splitlines())])
         case _:
             assert_never(part)
 

@@ -1,8 +1,10 @@
 """The memory ledger of a session: which completed turns are committed to memory, and which are still dirty. Pure.
+Whether a turn is remembered at all: `engine.transactions.memory`. `LedgerPolicy` says when a session is idle, how often
+a failed commit is repeated, and how many turns one has.
 
-A boundary (`reach`) makes dirty turns due; a commit is then begun, and is done or fails. A commit is fixed when it
-begins: it keeps its turns, provider and id until it is done, however often it fails and whichever process tries. Turns
-that are completed meanwhile belong to the next commit.
+A boundary (`reach_boundary`) makes dirty turns due; a commit is then begun, and is done or fails. A commit is fixed
+when it begins: it keeps its turns, provider and id until it is done, however often it fails and whichever process
+tries. Turns that are completed meanwhile belong to the next commit.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.parts import Part
 
 OFF: Final = "none"  # The provider name that turns memory off for a session
+ON: Final = "default"  # The provider name that turns memory on, with the server's own provider
 RESTS: Final = float("inf")  # `due_at` of a ledger whose attempts are used up: only another boundary makes it due
 
 
@@ -92,16 +95,16 @@ def complete(ledger: Ledger, handle: str | None, now: float, policy: LedgerPolic
     return replace(ledger, completed=ledger.completed + 1, handle=handle, due_at=due_at)
 
 
-def reach(ledger: Ledger, now: float) -> Ledger:
+def reach_boundary(ledger: Ledger, now: float) -> Ledger:
     """A boundary: dirty turns become due, and attempts are counted anew."""
     if not ledger.dirty and not ledger.forget:
         return ledger
     return replace(ledger, boundary=ledger.completed, due_at=now, attempts=0)
 
 
-def ripen(ledger: Ledger, now: float) -> Ledger:
+def reach_due_boundary(ledger: Ledger, now: float) -> Ledger:
     """A due ledger that is idle reaches a boundary. One whose commit is being retried stays as it is."""
-    return ledger if ledger.boundary > ledger.committed or ledger.forget else reach(ledger, now)
+    return ledger if ledger.boundary > ledger.committed or ledger.forget else reach_boundary(ledger, now)
 
 
 def begin(

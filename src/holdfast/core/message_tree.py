@@ -6,8 +6,9 @@ The functions are pure. They read the tree through `Tree`, which a store may ans
 session of 10,000 messages reads only the few it touches.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 from holdfast.core.errors import NotAllowedError, NotFoundError
@@ -32,13 +33,17 @@ def node(tree: Tree, session: Session, mid: MessageId) -> Message:
 
 def path(tree: Tree, session: Session, end: MessageId | None, limit: int | None = None) -> list[Message]:
     """The messages from the root to `end`, oldest first; with `limit`, only the last ones."""
-    found: list[Message] = []
-    while end is not None and (limit is None or len(found) < limit):
-        message = node(tree, session, end)
-        found.append(message)
-        end = message.parent_id
+    found = list(islice(upwards(tree, session, end), limit))
     found.reverse()
     return found
+
+
+def upwards(tree: Tree, session: Session, end: MessageId | None) -> Iterator[Message]:
+    """The messages from `end` to the root, each read when it is asked for."""
+    while end is not None:
+        message = node(tree, session, end)
+        yield message
+        end = message.parent_id
 
 
 def settled(messages: Sequence[Message]) -> Sequence[Message]:
@@ -115,19 +120,17 @@ def question(tree: Tree, session: Session, mid: MessageId) -> Message:
     return node(tree, session, message.parent_id)
 
 
-def fork(
-    tree: Tree, session: Session, last: MessageId, new: Session, new_id: Callable[[], MessageId]
-) -> tuple[Session, list[Message]]:
-    """Copy the settled messages of the path up to `last` into session `new`."""
-    found = copies(path(tree, session, last), new.id, new_id)
-    return replace(new, head=found[-1].id if found else None), found
-
-
-def copies(messages: Sequence[Message], sid: SessionId, new_id: Callable[[], MessageId]) -> list[Message]:
-    """The settled messages of a path for session `sid`, belonging to no run."""
+def copies(
+    messages: Iterable[Message],
+    sid: SessionId,
+    new_id: Callable[[MessageId], MessageId],
+    below: MessageId | None = None,
+) -> list[Message]:
+    """The settled messages of a path for session `sid`, belonging to no run, below message `below`. `new_id` is given
+    the id of each original."""
     found: list[Message] = []
     for message in messages:
         if message.status != "streaming" and message.recovery != "pending":
-            mid, parent = new_id(), found[-1].id if found else None
+            mid, parent = new_id(message.id), found[-1].id if found else below
             found.append(replace(message, id=mid, session_id=sid, parent_id=parent, run_id=None, key=None, last_seq=0))
     return found

@@ -1,10 +1,12 @@
-"""The parts of a message, and their JSON form, which the store, the API and `message.seeded` share."""
+"""The parts of a message, and their JSON form, which the store, the API and `message.seeded` share. How events become
+parts: `core.transcript`."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Final, Literal
 
-from holdfast.core.ids import FileId
+from holdfast.core.ids import FileId, MessageId
 
 Json = Any  # A JSON value. `Any`, because tools define their arguments and results.
 
@@ -43,6 +45,10 @@ class ToolPart:
     begins_step: bool | None = None
 
 
+MissingFile = Literal["not_in_export", "not_imported"]
+"""Why an imported file has no content: the export only names it, or its type or size is refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilePart:
     file_id: FileId
@@ -50,6 +56,7 @@ class FilePart:
     media_type: str
     size: int
     call_id: str | None = None  # The newest call with this id before the part returned the file
+    missing: MissingFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,15 @@ class PlanPart:
     entries: tuple[PlanEntry, ...]
 
 
-Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart | PlanPart
+@dataclass(frozen=True, slots=True)
+class SteeredPart:
+    """What the user added while the run was active, where the model read it: between two of its steps."""
+
+    id: MessageId  # Of the queued message that it was until then
+    text: str
+
+
+Part = TextPart | ReasoningPart | ToolPart | FilePart | RememberedPart | PlanPart | SteeredPart
 
 
 _TYPES: Final[Mapping[str, type[Any]]] = {
@@ -85,6 +100,7 @@ _TYPES: Final[Mapping[str, type[Any]]] = {
     "file": FilePart,
     "remembered": RememberedPart,
     "plan": PlanPart,
+    "steered": SteeredPart,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
 _ALWAYS: Final = frozenset({"result", "is_error"})  # Optional fields that are written even with their default value
@@ -143,10 +159,34 @@ def all_to_json(parts: Sequence[Part]) -> list[dict[str, Json]]:
     return [to_json(part) for part in parts]
 
 
+def json_size(parts: Sequence[Part]) -> int:
+    """How many bytes the parts have as JSON."""
+    return value_size(all_to_json(parts))
+
+
+def value_size(value: Json) -> int:
+    """How many bytes a value has as JSON."""
+    return _utf8_size(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def approximate_size(parts: Sequence[Part]) -> int:
+    """About `json_size`, without encoding the texts: those of an answer may be long, and nothing else could run
+    meanwhile, in whatever thread."""
+    size = max(2, len(parts) + 1)  # Brackets and commas
+    for data in all_to_json(parts):
+        texts = {name: text for name, text in data.items() if isinstance(text, str)}
+        size += value_size(data | dict.fromkeys(texts, "")) + sum(map(_utf8_size, texts.values()))
+    return size
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
 def all_from_json(items: Sequence[Mapping[str, Json]]) -> tuple[Part, ...]:
     return tuple([part for item in items if (part := from_json(item)) is not None])
 
 
 def plain_text(parts: Sequence[Part]) -> str:
     """The text of a message for search and titles, without reasoning and tools."""
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart | SteeredPart))

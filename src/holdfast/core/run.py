@@ -1,4 +1,5 @@
-"""A run: one attempt to answer one user message. `TRANSITIONS` is its state machine."""
+"""A run: one attempt to answer one user message. `TRANSITIONS` is its state machine. How a run's ending is carried out:
+`engine.transactions.run_endings`; which ending wins: the journal's first terminal event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,6 +64,14 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadSettings:
+    """The `settings` of a run in a list, where they are not read because they may be long. No store takes it."""
+
+
+UNREAD_SETTINGS: Final = UnreadSettings()
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     id: RunId
     owner: OwnerId
@@ -94,10 +103,18 @@ class Run:
     ended_at: float | None = None
     last_seq: int = 0
     pruned: bool = False
+    steers: RunId | None = None
+    """The open run that this queued one's text is to be added to. With an intent, an execution of that run has taken
+    the text, and whether it is part of that run is decided by its journal."""
 
     @property
     def is_open(self) -> bool:
         return self.status in OPEN
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it waits for the journal of another run, which may have its text."""
+        return self.steers is not None and self.intent is not None
 
     @property
     def log_extra(self) -> Mapping[str, Mapping[str, str]]:

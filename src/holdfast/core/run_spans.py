@@ -1,7 +1,9 @@
-"""The spans of a run, derived from its journal: the run, its steps, and the model and tool calls in them.
+"""The spans of a run, derived from its journal: the run, its steps, and the model and tool calls in them. When they are
+exported: `engine.run_tracing`.
 
 A run that was interrupted and resumed in another process has the same spans as one that was not. They contain names,
-times, counts and outcomes, never what people, models or tools wrote."""
+times, counts and outcomes, never what people, models or tools wrote.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -116,6 +118,8 @@ class RunSpans:
                 self._innermost().notes.append(("answered", at, {}))
             case ev.TextDelta() | ev.ReasoningDelta():
                 self._note_output(at)
+            case ev.MessageSteered():
+                self._innermost().notes.append(("steered", at, {}))
             case ev.MessageSeeded() | ev.MemoryRecalled() | ev.PlanUpdated() | ev.RunEnded() | ev.UnknownEvent():
                 pass
             case _:

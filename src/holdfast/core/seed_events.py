@@ -10,10 +10,10 @@ from holdfast.core.events import Event, MessageSeeded, ReasoningDelta, TextDelta
 from holdfast.core.ids import RunId
 from holdfast.core.parts import Part, ReasoningPart, TextPart, to_json
 
-_MOST: Final = 128 * 1024  # Most characters of one event's parts as JSON; a single tool part may exceed it
+_MAX_SIZE: Final = 128 * 1024  # Most characters of one event's parts as JSON; a single tool part may exceed it
 
 
-def seed_events(from_run: RunId, parts: Sequence[Part], most: int = _MOST) -> list[Event]:
+def seed_events(from_run: RunId, parts: Sequence[Part], most: int = _MAX_SIZE) -> list[Event]:
     """The first and the last are `message.seeded`; the last ends reasoning that had to be split."""
     found: list[Event] = []
     some: list[Part] = []

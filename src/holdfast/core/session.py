@@ -1,4 +1,5 @@
-"""The values of a conversation: session, message, compaction. `core.message_tree` has the rules of the tree."""
+"""The values of a conversation: session, message, compaction. `core.message_tree` has the rules of the tree. What edits
+do to them: `engine.transactions.session_edits`; which writes move `updated_at`: `engine.transactions.row_access`."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -10,6 +11,7 @@ from holdfast.core.run import RecoveryState
 from holdfast.core.transcript import MessageStatus, Transcript
 
 Role = Literal["user", "assistant"]
+API: Final = "openai"  # `source` in the settings of a session that a client of the OpenAI-compatible API started
 COMPARE: Final = "compare"  # `source` in the settings of a session that belongs to a comparison
 
 
@@ -39,6 +41,11 @@ class Session:
     def is_kept(self) -> bool:
         """False for a temporary session, which is deleted when its run ends."""
         return not isinstance(self.settings, dict) or self.settings.get("keep") is not False
+
+    @property
+    def is_from_api(self) -> bool:
+        """Whether a client of the OpenAI-compatible API started it, rather than a person in the page."""
+        return isinstance(self.settings, dict) and self.settings.get("source") == API
 
     @property
     def cwd(self) -> str | None:

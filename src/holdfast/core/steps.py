@@ -1,15 +1,16 @@
 """The steps of an assistant message: which parts the model wrote in one answer. Pure.
 
-The position of a part usually tells: text or reasoning after tools begins a step, anything else continues one. A part
-whose position would mislead says so itself in `begins_step`, so messages of earlier versions are read by position.
+The position of a part usually tells: text or reasoning after tools begins a step, as does anything after what the user
+added; anything else continues one. A part whose position would mislead says so itself in `begins_step`, so messages of
+earlier versions are read by position.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.core.nesting import is_too_deep
-from holdfast.core.parts import Json, Part, ReasoningPart, TextPart, ToolPart, ToolState
+from holdfast.core.json_limits import is_too_deep
+from holdfast.core.parts import Json, Part, ReasoningPart, SteeredPart, TextPart, ToolPart, ToolState
 
 SETTLED: Final[frozenset[ToolState]] = frozenset({"done", "denied"})
 
@@ -19,8 +20,10 @@ ModelPart = TextPart | ReasoningPart | ToolPart  # What a model writes
 
 def begins_by_position(before: Sequence[Part], part: ModelPart) -> bool:
     """Whether `part` begins a step after the parts `before`, as far as positions tell."""
-    previous = next((each for each in reversed(before) if isinstance(each, ModelPart)), None)
-    return previous is None or (isinstance(previous, ToolPart) and not isinstance(part, ToolPart))
+    previous = next((each for each in reversed(before) if isinstance(each, ModelPart | SteeredPart)), None)
+    if previous is None or isinstance(previous, SteeredPart):
+        return True
+    return isinstance(previous, ToolPart) and not isinstance(part, ToolPart)
 
 
 def step_starts(parts: Sequence[Part]) -> list[int]:
@@ -28,7 +31,9 @@ def step_starts(parts: Sequence[Part]) -> list[int]:
     starts: list[int] = []
     before: tuple[Part, ...] = ()
     for at, part in enumerate(parts):
-        if isinstance(part, ModelPart):
+        if isinstance(part, SteeredPart):
+            before = (part,)
+        elif isinstance(part, ModelPart):
             begins = begins_by_position(before, part) if part.begins_step is None else part.begins_step
             if begins or not before:
                 starts.append(at)
@@ -50,6 +55,8 @@ def _last_start(parts: Sequence[Part]) -> int:
     later: ModelPart | None = None
     for at in range(len(parts) - 1, -1, -1):
         part = parts[at]
+        if isinstance(part, SteeredPart):
+            return start
         if not isinstance(part, ModelPart):
             continue
         if later is not None:

@@ -1,7 +1,8 @@
-"""The fold: turns a run's events into its message. Nothing else builds an assistant message.
+"""The fold: turns a run's events into its message. Nothing else builds an assistant message. It also decides what
+becomes of tool calls without a result when a run ends.
 
-`fold(rest, fold(prefix))` equals `fold(prefix + rest)`, so the live view, the saved message, the cancelled partial
-and the recovered message all come from this function, applied to more or less of the journal.
+`fold(rest, fold(prefix))` equals `fold(prefix + rest)`, so the live view, the saved message, the cancelled partial and
+the recovered message all come from this function, applied to more or less of the journal.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,17 @@ from typing import Final, Literal, assert_never
 
 from holdfast.core import events as ev
 from holdfast.core.errors import BrokenSequenceError
-from holdfast.core.parts import Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.ids import MessageId
+from holdfast.core.parts import (
+    Part,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    SteeredPart,
+    TextPart,
+    ToolPart,
+    ToolState,
+)
 from holdfast.core.steps import begins_by_position, open_step
 
 CUT_SHORT: Final = ("length", "content_filter")
@@ -51,7 +62,15 @@ class Transcript:
 
 EMPTY = Transcript()
 _NO_TEXT = TextPart("")
-_ENDS_REASONING = (ev.TextDelta, ev.ToolDelta, ev.ToolStarted, ev.ApprovalRequested, ev.StepStarted, ev.PlanUpdated)
+_ENDS_REASONING = (
+    ev.TextDelta,
+    ev.ToolDelta,
+    ev.ToolStarted,
+    ev.ApprovalRequested,
+    ev.StepStarted,
+    ev.PlanUpdated,
+    ev.MessageSteered,
+)
 _BREAKS_REASONING = (ev.RunEnded, ev.RunResumed, ev.MessageSeeded, ev.MemoryRecalled)
 """After these its duration is unknown: there may have been a crash in between."""
 
@@ -68,7 +87,7 @@ def fold(entries: Iterable[ev.Entry], onto: Transcript = EMPTY) -> Transcript:
 
 def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
     builder = _Builder(onto)
-    quoted: list[bytes] = []  # texts of neighbouring deltas, which are most of a journal
+    quoted: list[bytes] = []  # texts of neighboring deltas, which are most of a journal
     last = builder.last_seq
     thinking = builder.thinking_since is not None
     for item in entries:
@@ -93,8 +112,13 @@ def _fold(entries: Iterable[ev.Entry], onto: Transcript) -> Transcript:
 
 
 def has_output(parts: Sequence[Part]) -> bool:
-    """Whether the model wrote or did anything; recalled memories do not count."""
-    return any(not isinstance(part, RememberedPart) for part in parts)
+    """Whether the model wrote or did anything; recalled memories and what the user added do not count."""
+    return any(not isinstance(part, RememberedPart | SteeredPart) for part in parts)
+
+
+def steered_ids(parts: Sequence[Part]) -> frozenset[MessageId]:
+    """The messages that were added to the run."""
+    return frozenset(part.id for part in parts if isinstance(part, SteeredPart))
 
 
 def volume(parts: Sequence[Part]) -> int:
@@ -219,6 +243,8 @@ class _Builder:
                 self.parts.append(RememberedPart(items, note))
             case ev.PlanUpdated(entries):
                 self._put_plan(PlanPart(entries))
+            case ev.MessageSteered(mid, text):
+                self.parts.append(SteeredPart(mid, text))
             case ev.Usage():
                 self.usage = ev.add_usage(self.usage, event)
             case ev.RunEnded(status):
@@ -293,8 +319,8 @@ class _Builder:
         return None if where is None or self._tool(where).state in ("done", "denied") else where
 
     def _put_tool(self, call: ev.ToolStarted | ev.ApprovalRequested, state: ToolState) -> None:
-        """Start a call or ask about it. Other arguments than those of a call that may have run make another call. An
-        agent that runs its own tools may ask about one that it has already announced as started."""
+        """Starts a call or asks about it. If the call with this id may have run with other arguments, this is a new
+        call. An agent that runs its own tools may ask about a call that it has already announced as started."""
         self._join()
         call_id, name, args, provider, text = call.call_id, call.name, call.args, call.provider, call.args_text
         where = self._open(call_id)

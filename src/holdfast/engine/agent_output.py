@@ -1,6 +1,8 @@
-"""What an agent is given for its output: writes go to the run's journal, approval requests to a person."""
+"""What an agent is given for its output: writes go to the run's journal, approval requests to a person. An agent waits
+while more than `max_uncommitted` (`engine.settings`) of its output is not yet committed; questions to a person are rows
+of `engine.transactions.approvals`."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +10,7 @@ from typing import Final, NoReturn
 
 import anyio
 
+from holdfast.core import user_questions
 from holdfast.core.errors import AlreadyDecidedError, HoldfastError, NotAllowedError, StorageError
 from holdfast.core.events import (
     ApprovalRequested,
@@ -15,15 +18,16 @@ from holdfast.core.events import (
     Event,
     InputRequested,
     InputResolved,
+    MessageSteered,
     ToolFinished,
 )
-from holdfast.core.ids import ApprovalId
-from holdfast.core.late_grants import NO_ANSWER, NO_ANSWER_FINAL
+from holdfast.core.ids import ApprovalId, MessageId
+from holdfast.core.late_approvals import NO_ANSWER, NO_ANSWER_FINAL
 from holdfast.core.run import Run
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.signals import wait_for
-from holdfast.engine.transactions import approvals, session_edits
+from holdfast.engine.transactions import approvals, row_access, steering
 from holdfast.ports.agent import ApprovalAnswer, InputAnswer
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
@@ -44,27 +48,55 @@ class RecordedOutput:
     _park: Callable[[ApprovalId], None] | None
     """Stops the execution until a person decides; None if the agent cannot park, so that `ask` waits."""
     _apply_intent: Callable[[Run | None], None]
+    _end_runs: Callable[[Sequence[Run]], Awaitable[None]]
+    """Ends runs that nobody executes, as their rows say."""
     _touched: float  # When the session's `updated_at` was last changed
     waiting: bool = False  # For a person, with the agent's task kept
 
     async def write(self, event: Event) -> None:
         if self._buffer.add(event):
-            await self._buffer.drained()
+            await self._buffer.wait_for_room()
 
     def write_nowait(self, event: Event) -> bool:
         return not self._buffer.add(event)
 
     async def wait_for_room(self) -> None:
-        await self._buffer.drained()
+        await self._buffer.wait_for_room()
 
     async def commit(self, event: Event) -> None:
         self._buffer.add(event)
-        await self._buffer.flushed()
+        await self._buffer.wait_until_durable()
         if isinstance(event, ToolFinished):
             await self._touch_session()
+        elif isinstance(event, MessageSteered):
+            with suppress(StorageError):  # the end of this run ends the message's turn too
+                await self._finish_steering([event.id])
+
+    async def take_steering(self, known: Collection[MessageId]) -> Sequence[MessageSteered]:
+        run, store, retry = self._run, self._node.store, self._node.retry_storage
+        if not await retry(lambda: store.read(lambda tx: steering.is_offered(tx, run.session_id, run.id))):
+            return ()
+        await self._finish_steering(known)
+        taken = await retry(lambda: store.transact(lambda tx: steering.take(tx, run.id, run.epoch, known)))
+        await self._node.hub.announce(Wake("changed"))
+        return taken
+
+    async def _finish_steering(self, journaled: Collection[MessageId]) -> None:
+        """End the turns of messages that the journal has. Shielded: a cancel in between would leave them to the
+        sweeper."""
+        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+            ended = await self._node.store.transact(lambda tx: steering.finish(tx, self._run.id, journaled))
+            await self._node.hub.announce(Wake("changed"))
+            await self._end_runs(ended)
 
     def new_approval_id(self) -> ApprovalId:
         return ApprovalId(self._node.ids.new("apr"))
+
+    def new_question_id(self) -> ApprovalId:
+        return ApprovalId(self._node.ids.new(approvals.QUESTION))
+
+    def new_user_question_id(self) -> ApprovalId:
+        return ApprovalId(self._node.ids.new(user_questions.ID_KIND))
 
     async def ask(
         self,
@@ -142,7 +174,7 @@ class RecordedOutput:
     async def _deny(self, aid: ApprovalId, note: str) -> None:
         """Answer for a person who did not. An answer that came in the last instant counts."""
         store, run = self._node.store, self._run
-        deny = partial(approvals.decide, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=note)
+        deny = partial(approvals.close, rid=run.id, aid=aid, owner=run.owner, decision="deny", note=note)
         with suppress(AlreadyDecidedError):
             await self._node.retry_storage(lambda: store.transact(deny))
         await self._node.hub.announce(Wake("changed"))
@@ -168,11 +200,11 @@ class RecordedOutput:
     async def _next_decision(self, aid: ApprovalId) -> ApprovalAnswer:
         store, run, retry = self._node.store, self._run, self._node.retry_storage
         while True:
-            signal = self._node.hub.signals.armed(("control", run.id))
+            signal = self._node.hub.signals.event_for(("control", run.id))
             approval = await retry(lambda: store.read(lambda tx: tx.approval(aid)))
             if approval is not None and approval.decision is not None:
                 return ApprovalAnswer(approval.decision, approval.note)
-            await wait_for(signal, self._node.settings.poll)
+            await wait_for(signal, self._node.settings.poll_interval)
 
     async def _stop_as_stored(self) -> NoReturn:
         """The store refused to let the run go on; its row says why."""
@@ -186,4 +218,4 @@ class RecordedOutput:
         if abs(now - self._touched) >= self._node.settings.touch_every:
             self._touched = now
             with suppress(StorageError):  # output needs the journal alone; the next tool tries again
-                await self._node.store.transact(lambda tx: session_edits.touch(tx, self._run.session_id))
+                await self._node.store.transact(lambda tx: row_access.touch_session(tx, self._run.session_id))

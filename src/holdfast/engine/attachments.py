@@ -1,7 +1,10 @@
-"""Attached files: contents are stored by digest outside the store, names and types as rows in it."""
+"""Attached files: contents are stored by digest outside the store, names and types as rows in it. Which types are
+accepted: `server.uploads`; when unused ones are deleted: `engine.retention`; how a model reads them:
+`agents.chat.attachments`."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -14,6 +17,8 @@ from holdfast.engine.node_context import NodeContext
 from holdfast.engine.readiness import check_disk_space
 from holdfast.ports.files import Files, IncomingFile
 from holdfast.ports.store import StoredFile, Tx
+
+T = TypeVar("T")
 
 _BATCH = 500
 
@@ -37,11 +42,23 @@ class Attachments:
         self, incoming: IncomingFile, name: str, media_type: str, owner: OwnerId = LOCAL, fid: FileId | None = None
     ) -> StoredFile:
         """Store a complete upload under a name, and under `fid` if the caller derives it. Durable when this returns."""
+        return await self.add_with(incoming, name, media_type, lambda _, file: file, owner, fid)
 
-        def work(tx: Tx) -> StoredFile:
+    async def add_with(
+        self,
+        incoming: IncomingFile,
+        name: str,
+        media_type: str,
+        record: Callable[[Tx, StoredFile], T],
+        owner: OwnerId = LOCAL,
+        fid: FileId | None = None,
+    ) -> T:
+        """`add`, and in the same transaction what `record` writes about the file. If that raises, nothing is stored."""
+
+        def work(tx: Tx) -> T:
             file = StoredFile(new_id, owner, sha256, name, media_type, size, tx.now)
             tx.put_file(file)
-            return file
+            return record(tx, file)
 
         async with self._naming:
             sha256, size = await to_thread.run_sync(incoming.finish)

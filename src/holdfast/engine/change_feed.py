@@ -1,5 +1,6 @@
 """The change feed: what changed in all sessions of an owner, from a cursor and then live, for sidebars and other tabs.
-A cursor that is too old gets a reset."""
+A cursor that is too old gets a reset. How other nodes learn of a change: `engine.signals`; how browser tabs share the
+stream: `web/src/core/change-feed.ts`. How many changes are kept: `keep_changes` in `engine.settings`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class ChangeSubscription:
         self._owner = owner
         self._from: tuple[str, int] | None = None if after is None else parse_cursor(after)
         self._seen: anyio.Event | None = None  # armed before the last read, if that returned everything
-        self._pause = feed.poll
+        self._pause = feed.poll_interval
 
     async def begin(self) -> str:
         """Fix and return the starting cursor, by default now. Call it before telling a client that it is subscribed."""
@@ -54,14 +55,14 @@ class ChangeSubscription:
             if seen is not None:
                 await wait_for(seen, self._pause)
                 continue
-            signal = self._signals.armed(("changed", None))
+            signal = self._signals.event_for(("changed", None))
             assert self._from is not None
             generation, after = self._from
             (oldest, newest), found, held = await self._store.read(partial(_read, after=after))
             if generation != self._store.generation or not oldest <= after <= newest:
                 return self._move(newest, (), reset=True)
             if len(found) < _PAGE:
-                self._seen, self._pause = signal, _SOON if held else self._feed.poll
+                self._seen, self._pause = signal, _SOON if held else self._feed.poll_interval
             if found:
                 moved = self._move(found[-1].n, [change for change in found if change.owner == self._owner])
                 if moved.items:

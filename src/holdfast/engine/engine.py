@@ -1,4 +1,5 @@
-"""Puts the engine together. `run` recovers, then claims and executes runs until told to stop, then drains."""
+"""Puts the engine together. `run` recovers, then claims and executes runs until told to stop, then drains. Order of
+start and stop of the process around it: `app.lifecycle`."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -8,15 +9,20 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.ids import NodeId
 from holdfast.core.lease import NodeIdentity
-from holdfast.engine.attached_connections import AttachedConnections
 from holdfast.engine.attachments import Attachments
+from holdfast.engine.client_connections import AttachedConnections
+from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.executor import ExecutorDeps
+from holdfast.engine.export_import import ExportImport
 from holdfast.engine.fact_store import MemoryFacts
 from holdfast.engine.group_commit import GroupCommitWriter
 from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.notifications import Notifications
 from holdfast.engine.preferences import Preferences
+from holdfast.engine.projects import ProjectMoves, Projects
+from holdfast.engine.push_sender import PushSender
 from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
@@ -28,17 +34,20 @@ from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
+from holdfast.engine.shares import Shares
 from holdfast.engine.signals import WakeupHub
 from holdfast.engine.subscriptions import Subscriptions
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.titles import Titles
-from holdfast.engine.transfer import Transfer
+from holdfast.engine.usage import UsageReports
 from holdfast.ports.agent import AgentLookup
 from holdfast.ports.clock import Clock, Ids
-from holdfast.ports.files import Files, Workspaces
+from holdfast.ports.files import Files, WorkspaceEraser
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.prices import PriceTable
+from holdfast.ports.push import PushService
 from holdfast.ports.store import Store
 from holdfast.ports.tracing import SpanExporter
 from holdfast.ports.wakeups import Wakeups
@@ -60,13 +69,16 @@ class Engine:
         ids: Ids,
         files: Files,
         settings: EngineSettings | None = None,
-        workspaces: Workspaces | None = None,
+        workspaces: WorkspaceEraser | None = None,
         memory: MemoryProviders | None = None,
         node: NodeId | None = None,
         span_exporter: SpanExporter | None = None,
+        prices: PriceTable | None = None,
+        push: PushService | None = None,
     ) -> None:
         """`node`: its name in a cluster, the same after a restart, so that it finds its own runs at once.
-        `span_exporter`: where the traces of runs go; None: runs are not traced."""
+        `span_exporter`: where the traces of runs go; None: runs are not traced. `prices`: of models for which the
+        owner has set none. `push`: sends notifications; None: they wait for a node that can."""
         settings = settings or EngineSettings()
         alone = store.incarnation is not None
         self.node = store.incarnation or node or NodeId(ids.new("node"))
@@ -75,10 +87,20 @@ class Engine:
         identity = NodeIdentity(self.node, None if alone else settings.lease_time)
         hub = WakeupHub(self.node, wakeups)
         tracing = None if span_exporter is None else RunTracing(journal, span_exporter)
-        context = NodeContext(
-            store, journal, agents, clock, ids, settings, identity, hub, self.local_runs, tracing=tracing
+        self._context = context = NodeContext(
+            store,
+            journal,
+            agents,
+            clock,
+            ids,
+            settings,
+            identity,
+            hub,
+            self.local_runs,
+            EarlierUsage(store),
+            tracing=tracing,
+            prices=prices,
         )
-        self._context = context
         self.metrics = context.metrics
         self.feed = RunFeed(context)
         self.writer = GroupCommitWriter(context, self.feed, None if alone else wakeups)
@@ -87,18 +109,23 @@ class Engine:
         policy = None if self.session_memory is None else self.session_memory.policy
         self.settler = Settler(context, self.writer, policy)
         recovery = RunRecovery(context, self.settler)
+        self.settler.end_runs = recovery.resolve_orphans
         deps = ExecutorDeps(context, self.writer, self.feed, self.settler, recovery, self.session_memory)
         self.supervisor = Supervisor(deps)
         self.attachments = Attachments(context, files)
         self.retention = Retention(context, self.attachments, workspaces, memory is not None)
         self.readiness = Readiness(context, lambda: self.supervisor.draining)
-        self.sweeper = Sweeper(context, recovery, self.supervisor, self.retention, self.readiness, self.session_memory)
+        moves = ProjectMoves(context, self.supervisor)
+        self.sweeper = Sweeper(
+            context, recovery, self.supervisor, self.retention, self.readiness, moves, self.session_memory
+        )
         self._works = settings.max_runs > 0  # A short-lived command executes nothing and commits no memory
         self._stop = anyio.Event()
         self._writing = anyio.CancelScope(shield=True)
         # What servers and commands call, by subject.
         reader = SettlingReader(context, self.feed, recovery)
         self.sessions = Sessions(context, reader, self.supervisor, self.readiness)
+        self.projects = Projects(context, moves)
         self.messages = Messages(context, self.settler, reader)
         self.runs = Runs(context, reader, self.feed, self.supervisor, self.readiness, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
@@ -106,7 +133,11 @@ class Engine:
         self.titles = Titles(context, self.settler)
         self.memory_facts = MemoryFacts(store, ids)
         self.preferences = Preferences(store)
-        self.transfer = Transfer(self.sessions, self.messages, self.attachments)
+        self.usage = UsageReports(context)
+        self.notifications = Notifications(context, push)
+        self._push_sender = None if push is None else PushSender(context, push)
+        self.export_import = ExportImport(self.sessions, self.messages, self.attachments, self.projects)
+        self.shares = Shares(context, reader, self.messages, self.attachments, self.export_import)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""
@@ -125,11 +156,11 @@ class Engine:
         """Returns when the shutdown begins."""
         await self._stop.wait()
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """The same without waiting: open runs are sealed as interrupted or handed over."""
-        self.supervisor.hurry()
+        self.supervisor.stop_now()
         if self.session_memory is not None:
-            self.session_memory.hurry()
+            self.session_memory.stop_now()
         self._stop.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -179,3 +210,5 @@ class Engine:
             loops.start_soon(self._context.tracing.run)
         if self.session_memory is not None and self._works:
             loops.start_soon(self.session_memory.run)
+        if self._push_sender is not None and self._works:
+            loops.start_soon(self._push_sender.run)

@@ -1,4 +1,6 @@
 """Executes one run: loads the turn, lets the agent answer, then seals and settles the run, parks it or hands it over.
+Time limits are enforced by `engine.supervisor`, the reasons are in `engine.stop_reasons`.
+An answer without output fails here for every agent, and per model call in `agents.chat.answer_reader`.
 
 Whatever stops a run becomes a `StopReason`, and the first one counts. The final append and the settling are shielded
 and time-limited; recovery does from the journal what they leave undone.
@@ -13,7 +15,7 @@ from typing import Final
 import anyio
 
 from holdfast.core import events as ev
-from holdfast.core import recovery
+from holdfast.core import recovery_rules
 from holdfast.core.errors import (
     AppendRefusedError,
     HoldfastError,
@@ -25,6 +27,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import ApprovalId
 from holdfast.core.run import Intent, Run
 from holdfast.core.seed_events import delta_size
+from holdfast.core.size_text import size_text
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output, volume
 from holdfast.engine.agent_output import RecordedOutput
 from holdfast.engine.group_commit import GroupCommitWriter
@@ -100,7 +103,7 @@ class Execution:
         if row is None or row.epoch > self.run.epoch:
             self.stop(LOST)
         elif row.epoch == self.run.epoch and row.intent is not None:
-            self.stop(StopReason("end", recovery.ending(row)))
+            self.stop(StopReason("end", recovery_rules.terminal_event(row)))
 
     def open_first(self) -> None:
         """A first epoch has no predecessor, so there is nothing to fence or read: subscribers can follow from the
@@ -120,7 +123,7 @@ class Execution:
                 raise
             # Nobody cancelled this task: on asyncio, awaiting a future that somebody else cancelled raises the same.
             # If it were raised, it would cancel the task group, and with it every run and the engine.
-            self.stop(self._stop_for(AgentError("internal", "What the agent waited for was cancelled. Try again.")))
+            self.stop(self._stop_for(AgentError("internal", "A step of the agent was cancelled. Try again.")))
         except Exception as error:  # noqa: BLE001 - the task boundary: whatever an agent raises ends its run, not the server
             # An error while the engine is being cancelled is not the reason why the run ends.
             self.stop(SHUTDOWN if anyio.current_effective_deadline() == -math.inf else self._stop_for(error))
@@ -143,7 +146,9 @@ class Execution:
             return ev.Failure(error.code, error.message)
         if isinstance(error, OutputLimitError):
             limit = self._node.settings.max_output
-            return ev.Failure("limit", f"The answer was stopped at {limit} bytes, the most that one run may produce.")
+            return ev.Failure(
+                "limit", f"The answer was stopped at {size_text(limit)}, the most that one run may produce."
+            )
         if isinstance(error, HoldfastError):
             return ev.Failure(error.code, str(error))
         log.exception("run %s failed", self.run.id, exc_info=error, extra=self.run.log_extra)
@@ -169,13 +174,14 @@ class Execution:
             raise AgentError("no-agent", f"There is no agent named {self.run.agent!r}. Choose another one.")
         park = self._park_for if self._agent.can_park else None
         now = self._node.clock.now()
-        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, now)
+        end_runs = self._deps.recovery.resolve_orphans
+        self._output = RecordedOutput(self.run, buffer, self._node, park, self.apply_intent, end_runs, now)
         finish_reason = await self._agent.run(await self._recall(turn, buffer), self._output)
         if not buffer.has_output and not has_output(turn.transcript.parts):
             raise AgentError("empty-answer", "The model ended its answer without saying anything. Try again.")
         ending = ev.RunEnded("complete", finish_reason=finish_reason)
         buffer.add(ending)  # before the last output is durable: both are one commit
-        await buffer.flushed()
+        await buffer.wait_until_durable()
         return ending
 
     async def _open(self) -> ev.RunEnded | None:
@@ -218,7 +224,7 @@ class Execution:
             opening.append(ev.RunResumed(run.epoch))
             if asked is not None and asked.decision is not None:
                 decisions[asked.call_id] = asked.decision
-                opening.append(ev.ApprovalResolved(asked.id, asked.decision, asked.note))
+                opening += approvals.resolution(asked, asked.decision)
         else:
             opening += self._first_events(tx, run)
         first = self._begun.last_seq + 1
@@ -289,7 +295,7 @@ class Execution:
                 self._node.outages.failed(_SETTLING, error)
         if self._buffer is not None and (not done or self._stop is LOST):
             # What is still in the buffer must not be committed together with what a successor writes.
-            self._buffer.refuse(StorageUnavailableError("The run was abandoned."))
+            self._buffer.refuse(StorageUnavailableError("This server stopped executing the run."))
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
             await self._deps.recovery.abandon(self.run, intent)
@@ -309,14 +315,14 @@ class Execution:
             if buffer is None:  # the execution stopped before it had opened the journal
                 head = (await self._node.journal.heads([self.run.id]))[self.run.id]
                 buffer = self._buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, head.last_seq)
-            buffer.forgive()
+            buffer.allow_seal()
             if not buffer.writes and not buffer.committed:
                 seed = partial(run_endings.seed, run=self.run, begun=self.run.epoch > 1)
                 for event in await self._node.retry_storage(lambda: self._node.store.read(seed)):
                     buffer.add(event)
             if buffer.ending is None:
                 buffer.add(ending)
-            await buffer.flushed()
+            await buffer.wait_until_durable()
         except StorageError as error:
             return error
         return None
@@ -329,8 +335,9 @@ class Execution:
             if not buffer.writes and not buffer.committed:
                 for event in await self._node.store.read(lambda tx: self._first_events(tx, self.run)):
                     buffer.add(event)
-            await buffer.flushed()
-        unclaim = partial(run_queue.unclaim, runs=[self.run])
+            await buffer.wait_until_durable()
+        can_park = self._agent is None or self._agent.can_park
+        unclaim = partial(run_queue.unclaim, claimed=self.run, can_park=can_park)
         await self._node.retry_storage(lambda: self._node.store.transact(unclaim))
         await self._node.hub.announce(Wake("queue"), Wake("changed"))
 
@@ -347,7 +354,7 @@ class Execution:
         row = await retry(lambda: store.read(lambda tx: tx.run(run.id)))
         if row is None or row.epoch != run.epoch or row.intent is None:
             return None
-        return recovery.ending(row)
+        return recovery_rules.terminal_event(row)
 
 
 def _unsealed(ending: ev.RunEnded, error: StorageError) -> Intent | None:

@@ -1,6 +1,6 @@
 """The lines of the export format (`core.export_format`): one model for each, which both writes and reads it. Every
-error of the reader names the line and the field. It holds the messages of one session at a time; contents of files
-pass through."""
+error of the reader names the line and the field. Messages and contents of files pass through: it holds the ids of one
+session at a time."""
 
 import hashlib
 import json
@@ -24,31 +24,41 @@ from holdfast.core.export_format import (
     LATEST,
     VERSION,
     ExportedFile,
+    ExportedProject,
     ExportedSession,
     Origin,
     iso_timestamp,
 )
 from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
-from holdfast.core.parts import FilePart, Part
+from holdfast.core.json_limits import STEP, has_more_values, search_in_steps
+from holdfast.core.parts import FilePart, MissingFile, Part
+from holdfast.core.project import MAX_FILES, MAX_INSTRUCTIONS, ProjectColor, ProjectMemory
 from holdfast.core.session import Compaction, Message, Role, Session
 from holdfast.core.session_limits import (
     MAX_ERROR,
+    MAX_ID,
     MAX_LABEL,
     MAX_NAME,
+    MAX_PARTS,
     MAX_REDO,
+    MAX_SIBLINGS,
+    MAX_STORED_INSTRUCTIONS,
     MAX_STORED_NAME,
     MAX_STORED_SETTING_FIELDS,
     MAX_STORED_SETTINGS,
-    MAX_STORED_TEXT,
+    MAX_SUMMARIES,
+    MAX_SUMMARY,
     MAX_TAG,
     MAX_TAGS,
     MAX_TITLE,
     unique_tags,
 )
+from holdfast.core.validation_text import validation_text
 
 _NO_OWNER: Final = OwnerId("")
 _LARGEST: Final = 2**53
+_MAX_VALUES: Final = 500_000  # Of a line. Nothing else of the process runs while one is parsed
 
 # ---- the lines ----
 
@@ -94,13 +104,26 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
+class _ProjectDetails(_Line):
+    """Of a session's project."""
+
+    color: ProjectColor | None = None
+    instructions: Annotated[str, Field(max_length=MAX_INSTRUCTIONS)] | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    settings: Settings | None = None
+    memory: ProjectMemory | None = None
+    archived: bool = False
+    files: Annotated[Items[FileId], Field(max_length=MAX_FILES)] = Field(default_factory=list)
+
+
 class _SessionLine(_Line):
-    id: SessionId
+    id: Annotated[SessionId, Field(max_length=MAX_ID)]
     title: Annotated[str, Field(max_length=MAX_TITLE)]
     titled_by: Literal["nobody", "model", "person"]
     agent: Name
     model: Name | None
-    system: Annotated[str, Field(max_length=MAX_STORED_TEXT)] | None
+    system: Annotated[str, Field(max_length=MAX_STORED_INSTRUCTIONS)] | None
     settings: Settings | None = None
     pinned: bool
     archived: bool
@@ -139,7 +162,7 @@ class _MessageLine(_Line):
     status: Ending
     reason: Label | None
     model: Label | None
-    parts: Items[dict[str, Any]]
+    parts: Annotated[Items[dict[str, Any]], Field(max_length=MAX_PARTS)]
     error: _Failure | None = None
     recovery: Literal["recovered", "none"] | None = None
     usage: _Usage | None = None
@@ -157,7 +180,7 @@ class _MessageLine(_Line):
 
 class _CompactionLine(_Line):
     message_id: MessageId
-    summary: str
+    summary: Annotated[str, Field(max_length=MAX_SUMMARY)]
     created_at: Time
 
 
@@ -188,14 +211,21 @@ _MODELS: Final[Mapping[type[Any], tuple[str, type[_Line]]]] = {
 }
 
 
-def write(value: Session | Message | Compaction | ExportedFile, origin: Origin | None = None) -> bytes:
-    """The line of a value: the fields that its model has, and the origin of a session from another application."""
+def write(
+    value: Session | Message | Compaction | ExportedFile,
+    origin: Origin | None = None,
+    project: ExportedProject | None = None,
+) -> bytes:
+    """The line of a value: the fields that its model has, the origin of a session from another application, and what
+    is said of its project."""
     kind, model = _MODELS[type(value)]
     fields = {name: getattr(value, name) for name in model.model_fields}
     times = {name: iso_timestamp(at) for name, at in fields.items() if name.endswith("_at")}
     first: dict[str, Any] = {"format": FORMAT, "version": VERSION} if kind == "session" else {}
     if origin is not None:
         first["origin"] = asdict(origin)
+    if project is not None:
+        first["project_details"] = asdict(project)
     return write_line(kind, **first, **fields | times)
 
 
@@ -215,14 +245,24 @@ class _TextPart(_Line):
     begins_step: bool | None = None
 
 
+class _ReasoningPart(_Line):
+    text: str
+    provider: Any = None
+    duration_ms: Count | None = None
+    begins_step: bool | None = None
+
+
 class _ToolPart(_Line):
     call_id: str
     name: str
     args: Any
     state: Literal["done", "denied", "unknown", "not_run"]
+    result: Any = None
     is_error: bool = False
     output: str = ""
     duration_ms: Count | None = None
+    provider: Any = None
+    may_have_run: bool = False
     args_text: str | None = None
     begins_step: bool | None = None
 
@@ -233,10 +273,12 @@ class _FilePart(_Line):
     media_type: str
     size: Count
     call_id: str | None = None
+    missing: MissingFile | None = None
 
 
 class _RememberedPart(_Line):
     items: Items[dict[str, Any]]
+    note: str | None = None
 
 
 class _PlanEntry(_Line):
@@ -249,13 +291,19 @@ class _PlanPart(_Line):
     entries: Items[_PlanEntry]
 
 
+class _SteeredPart(_Line):
+    id: str
+    text: str
+
+
 _PARTS: Final[Mapping[str, type[_Line]]] = {
     "text": _TextPart,
-    "reasoning": _TextPart,
+    "reasoning": _ReasoningPart,
     "tool": _ToolPart,
     "file": _FilePart,
     "remembered": _RememberedPart,
     "plan": _PlanPart,
+    "steered": _SteeredPart,
 }
 
 
@@ -263,8 +311,9 @@ def _read_part(data: Mapping[str, Any], place: str) -> Part:
     kind = data.get("type")
     if not isinstance(kind, str) or kind not in _PARTS:
         raise InvalidInputError(f"{place}.type", f"{kind!r} is unknown to this version; update Holdfast")
-    _validate(_PARTS[kind], data, f"{place}.")
-    part = parts.from_json(data)
+    # Only fields that were checked, so that every part can be shown. Checking is strict: it changes no value.
+    checked = _validate(_PARTS[kind], data, f"{place}.").model_fields_set
+    part = parts.from_json({"type": kind, **{name: data[name] for name in checked}})
     assert part is not None
     return part
 
@@ -278,7 +327,7 @@ def _validate(model: type[L], data: Mapping[str, Any], prefix: str = "") -> L:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = prefix + ".".join(str(step) for step in first["loc"])
-        raise InvalidInputError(field, str(first["msg"]).removeprefix("Value error, ")) from None
+        raise InvalidInputError(field, validation_text(first)) from None
 
 
 # ---- the reader ----
@@ -291,8 +340,8 @@ class FileChunk:
     last: bool
 
 
-ImportStep = ExportedFile | FileChunk | ExportedSession | None
-"""What a line completes: a file's description, a piece of its content, a session, or nothing yet."""
+ImportStep = Message | ExportedFile | FileChunk | ExportedSession | None
+"""What a line completes: a message, a file's description, a piece of its content, a session, or nothing yet."""
 
 # The types that the next line may have, by where the reader is.
 _BETWEEN_SESSIONS: Final = frozenset({"session"})
@@ -303,11 +352,17 @@ _LARGE_NUMBER: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{2}|[0-9]{200}")  # What
 
 
 class ImportReader:
-    def __init__(self) -> None:
+    """`converted`: the lines are not a person's file, but what one of our readers has made of it."""
+
+    def __init__(self, *, converted: bool = False) -> None:
         self.lines = 0
+        self._converted = converted
         self._expected = _BETWEEN_SESSIONS
         self._section: ExportedSession | None = None
-        self._message_ids: set[MessageId] = set()
+        self._named_files: dict[FileId, MessageId] = {}  # Files of messages, each with the first of them
+        self._roots = 0
+        self._summarized: set[MessageId] = set()
+        self._summary_size = 0
         self._file: ExportedFile | None = None
         self._missing_bytes = 0
         self._hash = hashlib.sha256()
@@ -319,9 +374,10 @@ class ImportReader:
             return self._read(_parse(text))
         except InvalidInputError as error:
             problem = str(error) if error.field else error.problem
+            why = problem if error.field else f"it {problem}"
             if self.lines == 1 and _FORMAT_FIELD not in text:
                 problem = (
-                    f"this is not a Holdfast export ({problem}). Import the .jsonl file that `holdfast export` or "
+                    f"this is not a Holdfast export ({why}). Import the .jsonl file that `holdfast export` or "
                     "Settings > Data made; for other applications see the documentation on importing chats."
                 )
             raise InvalidInputError(f"line {self.lines}", problem) from None
@@ -334,13 +390,18 @@ class ImportReader:
     def _read(self, data: Mapping[str, Any]) -> ImportStep:
         kind = data.get("type")
         if not isinstance(kind, str) or kind not in self._expected:
-            raise InvalidInputError("type", f"is {kind!r}; expected {' or '.join(sorted(self._expected))}")
+            raise InvalidInputError(
+                "type",
+                f"is {'missing' if kind is None else repr(kind)}; expected {' or '.join(sorted(self._expected))}",
+            )
         match kind:
             case "session":
-                self._section = ExportedSession(_read_session(data), _read_origin(data))
-                self._message_ids, self._expected = set(), _IN_SESSION
+                read = _read_session(data), _read_origin(data), self._converted, _read_project(data)
+                self._section = ExportedSession(*read)
+                self._named_files, self._expected = {}, _IN_SESSION
+                self._roots, self._summarized, self._summary_size = 0, set(), 0
             case "message":
-                self._add_message(_validate(_MessageLine, data).message(self.section.session.id))
+                return self._add_message(_validate(_MessageLine, data).message(self.section.session.id))
             case "compaction":
                 self._add_compaction(_validate(_CompactionLine, data))
             case "file":
@@ -357,21 +418,42 @@ class ImportReader:
         assert self._section is not None
         return self._section
 
-    def _add_message(self, message: Message) -> None:
-        if message.id in self._message_ids:
+    def _add_message(self, message: Message) -> Message:
+        known = self.section.message_ids
+        if message.id in known:
             raise InvalidInputError("id", f"{message.id!r} appears twice")
-        if message.parent_id is not None and message.parent_id not in self._message_ids:
+        if message.parent_id is not None and message.parent_id not in known:
             raise InvalidInputError("parent_id", f"{message.parent_id!r} is not an earlier message of this session")
-        self._message_ids.add(message.id)
-        self.section.messages.append(message)
+        self._count_sibling(message.parent_id)
+        known[message.id] = 0
+        for part in message.parts:
+            if isinstance(part, FilePart):
+                self._named_files.setdefault(part.file_id, message.id)
+        return message
+
+    def _count_sibling(self, parent: MessageId | None) -> None:
+        if parent is None:
+            self._roots += 1
+            count = self._roots
+        else:
+            count = self.section.message_ids[parent] = self.section.message_ids[parent] + 1
+        if count > MAX_SIBLINGS:
+            place = "at the beginning" if parent is None else f"below {parent!r}"
+            raise InvalidInputError("parent_id", f"there are more than {MAX_SIBLINGS:,} messages {place}")
 
     def _add_compaction(self, line: _CompactionLine) -> None:
         self._check_message_id(line.message_id, "message_id")
+        if line.message_id in self._summarized:
+            raise InvalidInputError("message_id", f"{line.message_id!r} has more than one summary")
+        self._summarized.add(line.message_id)
+        self._summary_size += len(line.summary)
+        if self._summary_size > MAX_SUMMARIES:
+            raise InvalidInputError("summary", f"the session has more than {MAX_SUMMARIES:,} characters of summaries")
         sid = self.section.session.id
         self.section.compactions.append(Compaction(sid, _NO_OWNER, line.message_id, line.summary, line.created_at))
 
     def _check_message_id(self, mid: MessageId, field: str) -> None:
-        if mid not in self._message_ids:
+        if mid not in self.section.message_ids:
             raise InvalidInputError(field, f"{mid!r} is not a message of this session")
 
     def _start_file(self, line: _FileLine) -> ImportStep:
@@ -406,7 +488,7 @@ class ImportReader:
     def _end(self, line: _EndLine) -> ImportStep:
         section = self.section
         for name, stated, found in (
-            ("messages", line.messages, len(section.messages)),
+            ("messages", line.messages, len(section.message_ids)),
             ("compactions", line.compactions, len(section.compactions)),
             ("files", line.files, len(section.files)),
         ):
@@ -415,26 +497,38 @@ class ImportReader:
         for mid in (section.session.head, *section.session.redo):
             if mid is not None:
                 self._check_message_id(mid, "head")
-        for message in section.messages:
-            for part in message.parts:
-                if isinstance(part, FilePart) and part.file_id not in section.files:
-                    problem = f"file {part.file_id!r} of message {message.id!r} is not in the export"
-                    raise InvalidInputError("files", problem)
+        for fid in () if section.project is None else section.project.files:
+            if fid not in section.files:
+                raise InvalidInputError("files", f"file {fid!r} of the project is not in the export")
+        for fid, mid in self._named_files.items():
+            if fid not in section.files:
+                raise InvalidInputError("files", f"file {fid!r} of message {mid!r} is not in the export")
         self._expected = _BETWEEN_SESSIONS
         return section
 
 
+def read_message(text: bytes) -> Message:
+    """The message of a line that an `ImportReader` has accepted, without its session."""
+    return _validate(_MessageLine, _parse(text)).message(SessionId(""))
+
+
 def _parse(text: bytes) -> Mapping[str, Any]:
+    if len(text) > STEP and has_more_values(text, _MAX_VALUES):
+        counted = "each text, number, list and object counts as one"
+        raise InvalidInputError("", f"has more than {_MAX_VALUES:,} values: {counted}")
     try:
         data = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         reason, _, column = (
-            str(error).replace("EOF while parsing", "the line ends inside").partition(" at line 1 column ")
+            str(error)
+            .replace("EOF while parsing", "the line ends inside")
+            .replace("recursion limit exceeded", "it is nested too deeply")
+            .partition(" at line 1 column ")
         )
         raise InvalidInputError("", f"is not valid JSON at byte {column}: {reason}") from None
     if not isinstance(data, dict):
         raise InvalidInputError("", "is not a JSON object")
-    path = find_non_finite(data) if _LARGE_NUMBER.search(text) else None
+    path = find_non_finite(data) if search_in_steps(_LARGE_NUMBER, text, 200) else None
     if path is not None:
         raise InvalidInputError(".".join(map(str, path)), "is not a finite number")
     return data
@@ -444,7 +538,9 @@ def _read_session(data: Mapping[str, Any]) -> Session:
     if data.get("format") != FORMAT:
         raise InvalidInputError("format", f"expected {FORMAT!r}; this is not a Holdfast export")
     if data.get("version") != VERSION:
-        problem = f"is {data.get('version')!r}; this version reads {VERSION}. Update Holdfast to import it"
+        problem = (
+            f"is {data.get('version', 'missing')}; this Holdfast reads version {VERSION}. Update it and import again"
+        )
         raise InvalidInputError("version", problem)
     return _validate(_SessionLine, data).session()
 
@@ -456,3 +552,12 @@ def _read_origin(data: Mapping[str, Any]) -> Origin | None:
     if not isinstance(origin, dict):
         raise InvalidInputError("origin", "is not a JSON object")
     return Origin(**dict(_validate(_Origin, origin, "origin.")))
+
+
+def _read_project(data: Mapping[str, Any]) -> ExportedProject | None:
+    found = data.get("project_details")
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise InvalidInputError("project_details", "is not a JSON object")
+    return ExportedProject(**dict(_validate(_ProjectDetails, found, "project_details.")))

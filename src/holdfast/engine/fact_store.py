@@ -1,4 +1,6 @@
-"""The facts of the built-in memory: people list, change and delete them; the provider stores and looks them up."""
+"""The facts of the built-in memory: people list, change and delete them; the provider stores and looks them up. Which
+of two statements about one subject wins is decided in `engine.transactions.memory`, what is a fact in
+`memory.rule_extractor` and `memory.model_extractor`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +8,7 @@ from functools import partial
 
 from holdfast.core.errors import InvalidInputError, NotFoundError
 from holdfast.core.ids import LOCAL, FactId, OwnerId, SessionId
+from holdfast.core.memory_scope import belongs_to
 from holdfast.engine.transactions import memory
 from holdfast.ports.clock import Ids
 from holdfast.ports.memory import MemoryBatch, NewFact
@@ -27,6 +30,11 @@ class MemoryFacts:
         """Last changed first; with `text`, those that contain all its words, the last one as a prefix."""
         return await self._store.read(lambda tx: tx.facts(owner, limit, text=text.strip(), prefix=True, before=before))
 
+    async def add(self, text: str, owner: OwnerId = LOCAL) -> Fact:
+        """Remember what a person wrote down. It belongs to no session. Adding it again changes nothing."""
+        stripped, fid = _checked(text), FactId(self._ids.new("fct"))
+        return await self._store.transact(lambda tx: memory.note(tx, owner, fid, stripped))
+
     async def change(
         self,
         fid: FactId,
@@ -36,9 +44,7 @@ class MemoryFacts:
         confirmed: bool | None = None,
         owner: OwnerId = LOCAL,
     ) -> Fact:
-        if text is not None and not 0 < len(text.strip()) <= MAX_TEXT:
-            raise InvalidInputError("text", f"must have 1 to {MAX_TEXT} characters; to remove a fact, delete it")
-        stripped = None if text is None else text.strip()
+        stripped = None if text is None else _checked(text)
         return await self._store.transact(
             lambda tx: memory.amend(tx, _get_fact(tx, fid, owner), stripped, pinned, confirmed)
         )
@@ -65,8 +71,14 @@ class MemoryFacts:
         await self._store.transact(lambda tx: tx.drop_session_facts(sid))
 
 
+def _checked(text: str) -> str:
+    if not 0 < len(text.strip()) <= MAX_TEXT:
+        raise InvalidInputError("text", f"must have 1 to {MAX_TEXT} characters; to remove a fact, delete it")
+    return text.strip()
+
+
 def _get_fact(tx: Tx, fid: FactId, owner: OwnerId) -> Fact:
     fact = tx.fact(fid)
-    if fact is None or fact.owner != owner:
+    if fact is None or not belongs_to(fact.owner, owner):
         raise NotFoundError("fact", fid)
     return fact

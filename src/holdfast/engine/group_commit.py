@@ -1,7 +1,7 @@
 """Group commit: one writer commits the pending events of all runs together; events that arrive during a commit go into
 the next one.
 
-There is no timer: under light load a token waits for one commit, under heavy load commits grow and their number falls.
+Under light load a token waits for one commit and no timer; under heavy load commits are spaced (`commit_pacing`).
 A failed commit publishes nothing; before it is retried, the writer checks whether the journal contains it.
 """
 
@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core.errors import AppendRefusedError, FencedError, StorageError
 from holdfast.core.ids import RunId
+from holdfast.engine.commit_pacing import CommitPacer
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.output_buffer import OutputBuffer
 from holdfast.engine.run_feed import RunFeed
@@ -31,6 +32,7 @@ class GroupCommitWriter:
         self._announce = announce
         self._marked: list[OutputBuffer] = []
         self._added = Notifier()
+        self._pacer = CommitPacer()
         self.commits = 0
         self.commit_seconds = 0.0
         self.events = 0
@@ -45,7 +47,7 @@ class GroupCommitWriter:
         buffer.marked = True
         self._marked.append(buffer)
         if self._added.awaited:
-            self._added.ring()
+            self._added.notify()
 
     async def run(self) -> None:
         """Runs until the engine has stopped, and longer than everything that writes to it."""
@@ -53,14 +55,26 @@ class GroupCommitWriter:
             if not self._marked:
                 await self._added.wait()
             while self._marked:
-                marked, self._marked = self._marked, []
-                now = int(self._node.clock.now() * 1000)
-                items = [(buffer, append) for buffer in marked if (append := buffer.take(now)) is not None]
-                if items:
+                if wait := self._pacer.wait(anyio.current_time()):
+                    await anyio.sleep(wait)
+                if items := self._take():
                     await self._commit(items)
+
+    def _take(self) -> Sequence[Item]:
+        """What the marked buffers hold, one append per run. Two executions of a run may both have output after an
+        outage: the later waits for the next commit, and the journal's fence decides which of them counts."""
+        now, items = int(self._node.clock.now() * 1000), dict[RunId, Item]()
+        marked, self._marked = self._marked, []
+        for buffer in marked:
+            if buffer.run in items:
+                self._marked.append(buffer)
+            elif (append := buffer.take(now)) is not None:
+                items[buffer.run] = (buffer, append)
+        return list(items.values())
 
     async def _commit(self, items: Sequence[Item]) -> None:
         began = anyio.current_time()
+        self._pacer.began(began, len(items))
         try:
             refusals = await self._node.journal.append([append for _, append in items])
         except StorageError as error:

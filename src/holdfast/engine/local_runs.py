@@ -1,5 +1,5 @@
 """The registry of what this process knows about runs and the store does not: which it executes, is ending, has
-abandoned or has settled, and which attached clients are connected to it.
+abandoned or has settled, and which attached clients are connected to it. Which node may execute a run: `core.lease`.
 
 A lease of this node on a run that is in none of these states belongs to nobody, and recovery may take the run over.
 """
@@ -56,7 +56,7 @@ class LocalRuns:
             yield
         finally:
             self._ending.difference_update(rids)
-            self._ended.ring()
+            self._ended.notify()
 
     def close(self) -> None:
         """The node can write no more endings: a run that is to end from now on is left to the next start."""

@@ -1,33 +1,59 @@
-"""Reads the transcript: pages, single messages, paths, and what a model is shown of a session."""
+"""Reads the transcript: pages and their size (`MAX_PAGE_BYTES`), single messages, paths, and what a model is shown
+of a session. How a message is folded while its run is open: `core.transcript`; runs that nobody executes are settled
+first (`engine.settling_reader`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from itertools import islice
+from typing import Final, TypeVar
 
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
-from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
+from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, NotFoundError, StorageError
+from holdfast.core.excerpts import around, beginning, normalize_query
+from holdfast.core.ids import LOCAL, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.model_input import ModelInput, model_input
+from holdfast.core.parts import approximate_size, json_size
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session, with_transcript
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.settler import Settler
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions.row_access import get_message, get_session
-from holdfast.ports.store import Tx
+from holdfast.ports.store import PathEntry, RunTimes, Tx
 
 T = TypeVar("T")
+
+MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+"""A page of messages ends where it would have more, though not before its first message."""
+_MAX_LOOKED_AT: Final = 1000  # Messages of which a page of excerpts is made
 
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
     message: Message
     siblings: tuple[MessageId, ...]
+    summary: str | None  # What models are shown instead of everything up to and including this message
+    duration: float | None = None  # Seconds from the start of the message's run to its end
+    size: int = 0
+    """In pages: bytes of the parts, the summary and the ids of siblings; while the message is written, about so many"""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     items: tuple[MessageView, ...]
+    next: MessageId | None  # Cursor to the older messages
+    size: int  # Bytes of its items
+
+
+@dataclass(frozen=True, slots=True)
+class MessageExcerpt:
+    message: Message
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptPage:
+    items: tuple[MessageExcerpt, ...]
     next: MessageId | None  # Cursor to the older messages
 
 
@@ -52,22 +78,42 @@ class Messages:
     async def page(
         self, sid: SessionId, owner: OwnerId = LOCAL, limit: int = 50, before: MessageId | None = None
     ) -> Page:
-        """The newest page of the shown branch, or the page before message `before`. An open run's message is folded
-        from its journal, and empty if that cannot be read."""
+        """The newest page of the shown branch, or the page before message `before`: at most `limit` messages and about
+        `MAX_PAGE_BYTES`. An open run's message is folded from its journal, and empty if that cannot be read."""
         await self._reader.settle_session(sid)
         page = await self._node.store.read(lambda tx: _page(tx, get_session(tx, sid, owner), limit, before))
-        items = [replace(item, message=await self._live(item.message)) for item in page.items]
-        return replace(page, items=tuple(items))
+        items = [await self._live_view(item) for item in page.items]
+        return _fit(reversed(items))
+
+    async def excerpts(
+        self,
+        sid: SessionId,
+        query: str | None = None,
+        owner: OwnerId = LOCAL,
+        limit: int = 50,
+        before: MessageId | None = None,
+    ) -> ExcerptPage:
+        """The questions of the shown branch, or its messages whose text contains `query`: the newest, oldest first. A
+        page looks at `_MAX_LOOKED_AT` messages at most, so it may have no items and a cursor. Of answers that are still
+        being written, nothing is found."""
+        return await self._node.store.read(lambda tx: _excerpts(tx, get_session(tx, sid, owner), query, limit, before))
 
     async def get(self, mid: MessageId, owner: OwnerId = LOCAL) -> MessageView:
         def work(tx: Tx) -> MessageView:
             message = get_message(tx, mid)
             get_session(tx, message.session_id, owner)
-            return _message_view(tx, message)
+            view = _message_view(tx, message, tx.compactions(message.session_id))
+            return _with_durations(tx, [view])[0]
 
         await self._reader.settle_session((await self._node.store.read(work)).message.session_id)
         view = await self._node.store.read(work)
         return replace(view, message=await self._live(view.message))
+
+    async def _live_view(self, view: MessageView) -> MessageView:
+        live = await self._live(view.message)
+        if live is view.message:
+            return view
+        return _sized(replace(view, message=live), approximate_size(live.parts))
 
     async def _live(self, message: Message) -> Message:
         if message.status != "streaming" or message.run_id is None:
@@ -84,6 +130,31 @@ class Messages:
         def work(tx: Tx) -> Sequence[Message]:
             session = get_session(tx, get_message(tx, mid).session_id, owner)
             return tree.path(tx, session, mid)
+
+        return await self._node.store.read(work)
+
+    async def path_entries(self, sid: SessionId, end: MessageId, owner: OwnerId = LOCAL) -> Sequence[PathEntry]:
+        """From the first message of the session to this one, without their contents."""
+
+        def work(tx: Tx) -> Sequence[PathEntry]:
+            get_session(tx, sid, owner)
+            return tx.path(end)
+
+        return await self._node.store.read(work)
+
+    async def read_lazily(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Iterator[Message]], T]) -> T:
+        """`use` of these messages of a session, called off the event loop; each is read when it is asked for.
+        NotFoundError if one was erased, or belongs to another session."""
+
+        def load(tx: Tx) -> Iterator[Message]:
+            for mid in mids:
+                message = get_message(tx, mid)
+                if message.session_id != sid:
+                    raise NotFoundError("message", mid)
+                yield message
+
+        def work(tx: Tx) -> T:
+            return use(load(tx))
 
         return await self._node.store.read(work)
 
@@ -105,22 +176,78 @@ class Messages:
     async def map_by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
         """`use` of each message, called off the event loop where the store reads. NotFoundError if one was erased."""
 
-        def work(tx: Tx) -> list[T]:
-            found = [get_message(tx, mid) for mid in mids]
-            return [use(message) for message in found if message.session_id == sid]
-
-        return await self._node.store.read(work)
+        return await self.read_lazily(sid, mids, lambda found: [use(message) for message in found])
 
 
 def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:
     end = session.head if before is None else tree.node(tx, session, before).parent_id
-    found = tree.path(tx, session, end, limit)
-    older = bool(found) and found[0].parent_id is not None
-    return Page(tuple(_message_view(tx, m) for m in found), found[0].id if older else None)
+    newest_first = islice(tree.upwards(tx, session, end), limit)
+    compactions = tx.compactions(session.id)
+    page = _fit(_sized(_message_view(tx, each, compactions), json_size(each.parts)) for each in newest_first)
+    return replace(page, items=tuple(_with_durations(tx, page.items)))
 
 
-def _message_view(tx: Tx, message: Message) -> MessageView:
-    return MessageView(message, tuple(tx.children(message.session_id, message.parent_id)))
+def _sized(view: MessageView, parts_size: int) -> MessageView:
+    siblings = sum(map(len, view.siblings)) + 3 * len(view.siblings)  # With quotation marks and commas
+    return replace(view, size=parts_size + len(view.summary or "") + siblings)
+
+
+def _excerpts(tx: Tx, session: Session, query: str | None, limit: int, before: MessageId | None) -> ExcerptPage:
+    """Reads whole messages, each by its own statement: at most 1000, and 8 MB. The full-text index finds words, in all
+    branches; this finds any part of the texts on the shown one."""
+    end = session.head if before is None else tree.node(tx, session, before).parent_id
+    wanted = None if query is None else normalize_query(query)
+    found: list[MessageExcerpt] = []
+    oldest: Message | None = None
+    size = 0
+    for message in islice(tree.upwards(tx, session, end), _MAX_LOOKED_AT):
+        if wanted is not None:
+            text = around(message.parts, wanted)
+        else:
+            text = beginning(message.parts) if message.role == "user" else None
+        if text is not None:
+            found.append(MessageExcerpt(message, text))
+        oldest = message
+        size += approximate_size(message.parts)
+        if len(found) == limit or size > MAX_PAGE_BYTES:
+            break
+    found.reverse()
+    return ExcerptPage(tuple(found), oldest.id if oldest is not None and oldest.parent_id is not None else None)
+
+
+def _fit(newest_first: Iterable[MessageView]) -> Page:
+    """A page of the newest of these that fit."""
+    found: list[MessageView] = []
+    size = 0
+    for view in newest_first:
+        if found and size + view.size > MAX_PAGE_BYTES:
+            break
+        found.append(view)
+        size += view.size
+    found.reverse()
+    has_older = bool(found) and found[0].message.parent_id is not None
+    return Page(tuple(found), found[0].message.id if has_older else None, size)
+
+
+def _message_view(tx: Tx, message: Message, compactions: Mapping[MessageId, Compaction]) -> MessageView:
+    compaction = compactions.get(message.id)
+    siblings = tuple(tx.children(message.session_id, message.parent_id))
+    summary = None if compaction is None else compaction.summary
+    return MessageView(message, siblings, summary)
+
+
+def _with_durations(tx: Tx, views: Sequence[MessageView]) -> list[MessageView]:
+    """Of all messages at once: the rows of runs may be long, and of each only two times are needed."""
+    runs = {view.message.id: view.message.run_id for view in views if view.message.role != "user"}
+    times = tx.run_times([rid for rid in runs.values() if rid is not None])
+    return [replace(view, duration=_duration(times, runs.get(view.message.id))) for view in views]
+
+
+def _duration(times: Mapping[RunId, RunTimes], rid: RunId | None) -> float | None:
+    found = None if rid is None else times.get(rid)
+    if found is None or found.started_at is None or found.ended_at is None:
+        return None
+    return max(0.0, found.ended_at - found.started_at)
 
 
 def _outline(tx: Tx, session: Session) -> Outline:

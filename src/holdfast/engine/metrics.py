@@ -1,4 +1,5 @@
-"""What a node measures: durations as histograms, tokens and errors by model. `server.metrics` renders it."""
+"""What a node measures: durations as histograms, tokens and errors by model, for a limited number of models.
+`server.metrics` renders it."""
 
 from bisect import bisect_left
 from collections import Counter

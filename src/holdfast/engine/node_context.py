@@ -1,4 +1,5 @@
-"""What all parts of one node share: its ports, settings, signals and registry of local runs."""
+"""What all parts of one node share: its ports, settings, signals and registry of local runs. Limits:
+`engine.settings`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -10,15 +11,19 @@ from holdfast.core.errors import StorageError, StorageUnavailableError
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import Run
+from holdfast.core.usage import FindPrice
+from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.metrics import EngineMetrics
-from holdfast.engine.outage_log import OutageLog
 from holdfast.engine.run_tracing import RunTracing
 from holdfast.engine.settings import EngineSettings
 from holdfast.engine.signals import WakeupHub, wait_for
+from holdfast.engine.storage_outage_log import OutageLog
+from holdfast.engine.transactions.budgets import BudgetInputs, NotSummedError
 from holdfast.ports.agent import AgentLookup
 from holdfast.ports.clock import Clock, Ids
 from holdfast.ports.journal import Journal
+from holdfast.ports.prices import PricesNotLoadedError, PriceTable
 from holdfast.ports.store import Store, Tx
 from holdfast.ports.wakeups import Wake
 
@@ -38,9 +43,11 @@ class NodeContext:
     identity: NodeIdentity
     hub: WakeupHub
     local: LocalRuns
+    earlier_usage: EarlierUsage
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
     outages: OutageLog = field(default_factory=OutageLog)
     tracing: RunTracing | None = None  # None: runs are not traced
+    prices: PriceTable | None = None  # None: only the prices that owners set are known
 
     async def transact(self, work: Callable[[Tx], T], *, wake_queue: bool | Callable[[T], bool] = True) -> T:
         """Commit `work`, then wake change feeds and, with `wake_queue`, the claim loops. Shielded, so that a client
@@ -53,6 +60,30 @@ class NodeContext:
         raise StorageUnavailableError(
             "The storage did not answer in time; the change may or may not have been made. Reload before retrying."
         )
+
+    async def with_prices(self, work: Callable[[FindPrice | None], Awaitable[T]]) -> T:
+        """The result of `work`, which is given the prices of models without one of the owner's own. It is called again
+        if it is the first that needs the table: most servers never do."""
+        if self.prices is None:
+            return await work(None)
+        try:
+            return await work(self.prices.snapshot())
+        except PricesNotLoadedError:
+            return await work(await self.prices.load())
+
+    async def with_budget_inputs(self, work: Callable[[BudgetInputs], Awaitable[T]]) -> T:
+        """The result of `work`, which is called again if budgets need what it was not given. The last time, it sums
+        everything by itself: the budgets were changed meanwhile."""
+
+        async def attempt(prices: FindPrice | None) -> T:
+            for _ in range(2):
+                try:
+                    return await work(BudgetInputs(prices, self.earlier_usage.known))
+                except NotSummedError as error:
+                    await self.earlier_usage.load(error)
+            return await work(BudgetInputs(prices))
+
+        return await self.with_prices(attempt)
 
     async def retry_storage(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work`, which is called again after each StorageError for up to `storage_retry_time`."""
@@ -71,7 +102,7 @@ class NodeContext:
         found: Run | None = None
         with anyio.move_on_after(at_most):
             while True:
-                signal = self.hub.signals.armed(("control", rid))
+                signal = self.hub.signals.event_for(("control", rid))
                 found = await self.store.read(lambda tx: tx.run(rid))
                 if found is None or not found.is_open:
                     return found

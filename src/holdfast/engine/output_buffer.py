@@ -1,4 +1,5 @@
-"""Buffers a run's output on its way to the journal, merging neighbouring deltas into one event.
+"""Buffers a run's output on its way to the journal, merging neighboring deltas into one event (how:
+`core.events.merge`). Beyond `max_uncommitted` the agent waits, beyond `max_output` the run fails (`engine.settings`).
 
 It has no task of its own: the group-commit writer takes the gathered events, commits them and reports the result. A run
 has one append in flight at a time, so a slower disk makes longer events.
@@ -16,7 +17,7 @@ from holdfast.ports.journal import Append
 _LONGEST = 128 * 1024  # Longest text of one event, in characters
 _EVENT_SIZE = 256  # What an event that is not a delta counts towards the limits; the journal checks its real size
 _DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolDelta)
-_TIME_GRAIN = 250  # Milliseconds within which neighbouring deltas of a kind share one timestamp
+_TIME_GRAIN = 250  # Milliseconds within which neighboring deltas of a kind share one timestamp
 
 
 class OutputLimitError(HoldfastError):
@@ -106,12 +107,12 @@ class OutputBuffer:
             self._call_deltas[event.call_id] = len(self._events) - 1
         return size
 
-    async def drained(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there is room again (back-pressure)."""
         while self._size - self._durable > self._room:
             await self._next_change()
 
-    async def flushed(self) -> None:
+    async def wait_until_durable(self) -> None:
         """Wait until everything added so far is durable."""
         while self._size > self._durable:
             await self._next_change()
@@ -167,7 +168,7 @@ class OutputBuffer:
             called, self.on_output = self.on_output, None
             called()
         if self._changed.awaited:
-            self._changed.ring()
+            self._changed.notify()
 
     def refuse(self, why: Exception, append: Append | None = None) -> None:
         """Stop recording. Entries before one that was too large are kept, and committed together with the seal."""
@@ -180,11 +181,11 @@ class OutputBuffer:
         self._pieces.clear()
         self.ending = None
         self._durable = self._size
-        self._changed.ring()
+        self._changed.notify()
         if self.on_refused is not None:
             self.on_refused(why)
 
-    def forgive(self) -> None:
+    def allow_seal(self) -> None:
         """After the refusal of a single event, allow the run to be sealed."""
         if isinstance(self._failure, AppendRefusedError):
             self._failure = None

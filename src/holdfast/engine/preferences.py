@@ -1,4 +1,5 @@
-"""Standing choices of an owner: tools that are always allowed, and settings."""
+"""What an owner has chosen for all sessions: tools that are always allowed, and settings. What a grant covers:
+`tools.approval_policy`; chat defaults among the settings: `core.chat_settings`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

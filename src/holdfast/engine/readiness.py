@@ -1,5 +1,6 @@
-"""Whether this node accepts new work: not while it drains, the disk is almost full, or the journal is damaged. Open
-runs go on. A journal that only does not answer is waited for, and runs are accepted."""
+"""Decides whether this node accepts new work: not while it drains, the disk is almost full, or the journal is damaged.
+Open runs go on. While the journal merely does not answer, new runs are accepted and wait for it. The reserve of free
+disk: `disk_reserve` in `engine.settings`."""
 
 import logging
 from collections.abc import Callable
@@ -15,6 +16,8 @@ log = logging.getLogger("holdfast.engine")
 
 _RECHECK: Final = 5.0  # Seconds between two attempts to open a damaged journal: a person may have replaced it
 
+_SHARE_OUTSIDE: Final = 4  # One part in so many of the reserve must be free outside the store's files
+
 
 class Readiness:
     def __init__(self, node: NodeContext, is_draining: Callable[[], bool]) -> None:
@@ -28,7 +31,7 @@ class Readiness:
         if self._is_draining():
             return DrainingError()
         try:
-            check_disk_space(self._node)
+            await require_space(self._node)
         except StorageFullError as full:
             return full
         if self._damage is not None and anyio.current_time() - self._checked_at >= _RECHECK:
@@ -58,7 +61,27 @@ class Readiness:
 
 
 def check_disk_space(node: NodeContext, size: int = 0) -> None:
-    """Raises StorageFullError if less than the reserve would be free after another `size` bytes."""
+    """Raises StorageFullError if less than the reserve would be free after another `size` bytes in a file of their
+    own."""
     free = node.store.free_bytes()
     if free is not None and free - size < node.settings.disk_reserve:
         raise StorageFullError("The disk is almost full. Free some space; open runs can still be saved.")
+
+
+async def require_space(node: NodeContext, size: int = 0) -> None:
+    """Raises StorageFullError if less than the reserve would be free after another `size` bytes in the store. What
+    deleted sessions left free inside the store's files counts too, except for a part of the reserve: journals and the
+    store's log grow outside of them."""
+    try:
+        check_disk_space(node, size)
+    except StorageFullError:
+        free, reserve = node.store.free_bytes(), node.settings.disk_reserve
+        if free is None or free - size < reserve // _SHARE_OUTSIDE or free - size + await _reusable(node) < reserve:
+            raise
+
+
+async def _reusable(node: NodeContext) -> int:
+    try:
+        return await node.store.reusable_bytes()
+    except StorageError:
+        return 0

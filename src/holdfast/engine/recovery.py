@@ -1,9 +1,9 @@
 """Finds runs that nobody executes, and ends them or, with automatic continue, puts them back into the queue.
 
-`core.recovery.verdict` decides: automatic continue happens only if it is enabled, the agent can resume, the run is
-detached, and it was resumed fewer than `max_resumes` times. Otherwise: raise the epoch in the store, fence the journal,
-read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery pending: its
-output is looked for again later.
+`core.recovery_rules.decide_orphan` decides: automatic continue happens only if it is enabled, the agent can resume, the
+run is detached, and it was resumed fewer than `max_resumes` times. Otherwise: raise the epoch in the store, fence the
+journal, read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery
+pending: its output is looked for again later, by one reader at a time (`attempt_pending`).
 """
 
 import logging
@@ -15,12 +15,12 @@ from typing import Final
 
 import anyio
 
-from holdfast.core import recovery
+from holdfast.core import recovery_rules
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, StorageError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.core.lease import is_live
-from holdfast.core.recovery import AgentAbilities, Look
+from holdfast.core.recovery_rules import AgentAbilities, JournalReading
 from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.transcript import EMPTY, Transcript, fold, has_output
 from holdfast.engine.node_context import NodeContext
@@ -47,12 +47,14 @@ class RunRecovery:
         """The orphans among `runs`, read at the store's time `now`: nobody executes them, and they are neither queued
         nor parked."""
         known = map(self._with_local_knowledge, runs)
-        return [run for run in known if not self.is_live(run, now) and self._verdict(run, now) != "leave"]
+        return [run for run in known if not self.is_live(run, now) and self._decide(run, now) != "leave"]
 
-    def _verdict(self, run: Run, now: float) -> recovery.Verdict:
+    def _decide(self, run: Run, now: float) -> recovery_rules.OrphanDecision:
         policy, incarnation = self._node.settings.recovery, self._node.identity.incarnation
         agent = self.abilities(run)
-        return recovery.verdict(run, incarnation=incarnation, now=now, agent=agent, policy=policy, gone=True)
+        return recovery_rules.decide_orphan(
+            run, incarnation=incarnation, now=now, agent=agent, policy=policy, holder_gone=True
+        )
 
     def is_live(self, run: Run, now: float) -> bool:
         """Whether somebody holds the run's lease. For its own leases, a node also checks its registry."""
@@ -67,7 +69,7 @@ class RunRecovery:
         except Exception:
             log.warning("agent %s could not be loaded", run.agent, exc_info=True, extra=run.log_extra)
             return AgentAbilities()
-        return AgentAbilities() if agent is None else AgentAbilities(agent.can_park, agent.can_resume)
+        return AgentAbilities() if agent is None else AgentAbilities(agent.can_park, agent.can_resume, agent.can_steer)
 
     def _with_local_knowledge(self, run: Run) -> Run:
         intent = run.intent or self._node.local.abandoned_intent(run)
@@ -183,10 +185,10 @@ class RunRecovery:
         mine = await self._node.store.transact(lambda tx: run_endings.begin_attempt(tx, self._node.identity, run))
         if mine is None or mine.recovery is None:
             return
-        if not insist and not recovery.due(mine.recovery, now, policy):
+        if not insist and not recovery_rules.should_retry(mine.recovery, now, policy):
             await self._end_attempt(mine, Recovery("none"))
             return
-        found: Look = "unavailable"
+        found: JournalReading = "unavailable"
         transcript = EMPTY
         try:
             with self._time_limit():
@@ -195,7 +197,7 @@ class RunRecovery:
                 found = "output" if has_output(transcript.parts) else "empty"
         except (StorageError, TimeoutError, JournalPrunedError, BrokenSequenceError):
             pass
-        after = recovery.after_look(mine.recovery, found, now, policy)
+        after = recovery_rules.after_read(mine.recovery, found, now, policy)
         if found == "unavailable" or after.state == "pending":
             await self._end_attempt(mine, after)
         elif after.state == "none":

@@ -1,7 +1,8 @@
-"""Retention: erases deleted sessions, cleared turns, expired journals and orphaned files.
+"""Retention: erases deleted sessions, cleared turns, expired journals and shares, orphaned files, and the trash of
+workspaces.
 
 Settled journals are kept for `EngineSettings.retention` seconds; those of unsettled or pending runs are never pruned.
-Uploaded files that no message refers to are deleted `unused_file_grace` seconds after their upload.
+Files that neither a message nor a share refers to are deleted `unused_file_grace` seconds after their upload.
 """
 
 import logging
@@ -15,7 +16,7 @@ from holdfast.core.ids import SessionId
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.transactions import run_endings, session_edits
-from holdfast.ports.files import Workspaces
+from holdfast.ports.files import WorkspaceEraser
 from holdfast.ports.store import RunQuery, Tx
 
 log = logging.getLogger("holdfast.engine")
@@ -27,7 +28,7 @@ _BATCH: Final = 500
 class Retention:
     _node: NodeContext
     _attachments: Attachments
-    _workspaces: Workspaces | None
+    _workspaces: WorkspaceEraser | None
     _remembers: bool  # A deleted session is erased only after its turns were committed to memory
     erasing: anyio.Lock = field(default_factory=anyio.Lock)
     """While a backup holds this, no journal or file is erased, so that it can copy what the store names."""
@@ -37,7 +38,13 @@ class Retention:
         if self.erasing.locked():
             return
         async with self.erasing:
-            steps = (self.purge, self.prune, self._attachments.drop_orphans)
+            steps = (
+                self.purge,
+                self.prune,
+                self.drop_expired_shares,
+                self._attachments.drop_orphans,
+                self.expire_trash,
+            )
             await self._node.outages.try_each("erasing what is due", steps)
 
     async def purge(self) -> None:
@@ -72,9 +79,23 @@ class Retention:
         try:
             await to_thread.run_sync(self._workspaces.erase, sid)
         except OSError:
-            log.warning("the workspace of deleted session %s cannot be erased; it is tried again", sid, exc_info=True)
+            log.warning(
+                "the workspace of deleted session %s cannot be erased; the server tries again", sid, exc_info=True
+            )
             return False
         return True
+
+    async def drop_expired_shares(self) -> None:
+        """Erase shares that have ended. No link opens them any more; their contents are orphaned files now."""
+
+        def work(tx: Tx) -> int:
+            ended = tx.expired_shares(tx.now, _BATCH)
+            tx.drop_shares(ended)
+            return len(ended)
+
+        if await self._node.store.read(lambda tx: tx.expired_shares(tx.now, 1)):
+            while await self._node.store.transact(work) == _BATCH:
+                pass
 
     async def prune(self) -> None:
         """Erase settled journals that are older than the retention period."""
@@ -84,3 +105,8 @@ class Retention:
         while rids := await self._node.store.read(lambda tx: tx.prunable_runs(tx.now - keep, _BATCH)):
             await self._node.journal.purge(rids)
             await self._node.store.transact(lambda tx, rids=rids: run_endings.mark_pruned(tx, rids))  # type: ignore[misc]
+
+    async def expire_trash(self) -> None:
+        """Erase what people deleted in working directories long ago."""
+        if self._workspaces is not None:
+            await to_thread.run_sync(self._workspaces.expire_trash, self._node.clock.now())

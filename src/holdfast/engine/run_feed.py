@@ -1,5 +1,6 @@
 """The feed of a run's events: read from a cursor, then follow live. A subscriber is only a position in the journal;
-nothing is queued for it.
+nothing is queued for it. How a reader on another node learns of new events: hints of `ports.wakeups`, and a read every
+`poll_interval` seconds in case they are lost.
 
 A run that this node executes has a bounded tail of its newest events in memory; a subscriber that lags behind the tail
 reads the journal. Runs of other nodes are read from the journal when woken, and at intervals.
@@ -55,11 +56,11 @@ class RunTail:
         if seals:
             self.wake()
         elif self.grown.awaited:
-            self.grown.ring()
+            self.grown.notify()
 
     def wake(self) -> None:
         """The tail was sealed or closed, or the feed stops: every subscriber has to look."""
-        self.grown.ring()
+        self.grown.notify()
         followers, self.followers = self.followers, []
         for follower in followers:
             follower.end_following()
@@ -85,7 +86,7 @@ class RunFeed:
         self.signals = node.hub.signals
         self._tails: dict[RunId, RunTail] = {}
         self.stopping = False
-        self.poll = node.settings.poll
+        self.poll_interval = node.settings.poll_interval
         self.subscribers = 0
 
     # ---- the writing side ----
@@ -182,6 +183,11 @@ class RunSubscription:
         self._sink: EventSink | None = None  # of the call to `follow` that is under way
         self._followed = Notifier()
 
+    @property
+    def has_next(self) -> bool:
+        """Whether this node has events after the cursor in memory; it may not know of others."""
+        return self._tail is not None and self._tail.last_seq > self.cursor
+
     def close(self) -> None:
         self._feed.subscribers -= 1
 
@@ -194,7 +200,7 @@ class RunSubscription:
             signal: anyio.Event | None = None
             found: Sequence[Entry] | None
             if tail is None:
-                signal = self._feed.signals.armed(("appended", self.run))
+                signal = self._feed.signals.event_for(("appended", self.run))
                 found = await self._feed.read_journal(self.run, self.cursor)
             else:
                 found = tail.after(self.cursor)
@@ -210,7 +216,7 @@ class RunSubscription:
                 assert signal is not None
                 if await self._feed.is_over(self.run):
                     return await self._read_last()
-                await wait_for(signal, self._feed.poll)
+                await wait_for(signal, self._feed.poll_interval)
             elif tail.sealed:  # `follow` has delivered the terminal event
                 self.at_end = True
             elif tail.broken:
@@ -244,7 +250,7 @@ class RunSubscription:
         try:
             accepted = self._sink(entries)
         except Exception:
-            log.exception("a subscriber of run %s failed to take events", self.run)
+            log.exception("events of run %s could not be sent to a client", self.run)
             accepted = False  # this is the writer's task: one subscriber's error must not stop every run
         if accepted:
             self.cursor = entries[-1].seq
@@ -253,10 +259,10 @@ class RunSubscription:
 
     def end_following(self) -> None:
         self._sink = None
-        self._followed.ring()
+        self._followed.notify()
 
     async def _read_last(self) -> Sequence[Entry] | None:
-        """The run is over, with or without a terminal event in its journal: what is left, then None."""
+        """Reads the rest of a run that is over, with or without a terminal event in its journal; then returns None."""
         found = await self._feed.read_journal(self.run, self.cursor)
         self.at_end = not found or found[-1].ends
         self.cursor = found[-1].seq if found else self.cursor

@@ -1,4 +1,6 @@
-"""Exports the spans of settled runs, and remembers which request a run belongs to until its journal says so."""
+"""Exports the spans of settled runs, and remembers which request a run belongs to until its journal says so. When too
+many wait, further runs are not traced and counted as dropped; a failure never affects a run. Whether anything is
+traced: `app.tracing`."""
 
 import logging
 from collections import deque
@@ -52,7 +54,7 @@ class RunTracing:
             self.dropped += 1
             return
         self._waiting.append(run)
-        self._added.ring()
+        self._added.notify()
 
     async def run(self) -> None:
         """Runs as long as the engine."""
@@ -81,7 +83,7 @@ class RunTracing:
             await self._export(self._waiting[0])
             self._waiting.popleft()
             self._exported += 1
-            self._progress.ring()
+            self._progress.notify()
 
     async def _export(self, run: Run) -> None:
         """A failure is logged: traces are not worth a run."""

@@ -1,6 +1,8 @@
 """Runs: submit a turn, retry, edit or continue it, read and cancel runs, answer their approvals, recover their output.
 Accepted means stored: the user message, the empty answer and the run are in the store before a call returns. While the
-node drains or the disk is almost full, nothing new is accepted; a repeat of an accepted call is answered."""
+node drains, the disk is almost full or a budget is reached, nothing new is accepted; a repeat of an accepted call is
+answered (idempotency keys: `find_repeated` in `engine.transactions.accept`). What is written: `engine.transactions`;
+which of two racing calls wins: their transactions, and for an ending the journal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +14,7 @@ from holdfast.core.errors import HoldfastError, KeyReusedError, NotAllowedError,
 from holdfast.core.events import Decision, InputAction
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.model_input import ModelInput
-from holdfast.core.parts import Json, Part, all_to_json
+from holdfast.core.parts import Json, Part, TextPart, all_to_json
 from holdfast.core.run import OPEN, Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.messages import input_of_run
@@ -23,8 +25,9 @@ from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.signals import ERASE
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import accept, approvals, run_endings, session_edits
+from holdfast.engine.transactions import accept, approvals, cancel_requests, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
+from holdfast.engine.transactions.budgets import BudgetInputs
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import RunQuery, Tx
 from holdfast.ports.wakeups import Wake
@@ -111,6 +114,14 @@ class Runs:
         options = RunOptions(["edit", sid, mid, all_to_json(parts), model], key, model=model)
         return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
+    async def steer(self, rid: RunId, text: str, *, owner: OwnerId = LOCAL, key: str | None = None) -> Accepted:
+        """Text that the run's agent reads at its next step. Until then it is a queued turn, and it stays one if the run
+        ends first, has ended, or has an agent that cannot be steered."""
+        run = await self.get(rid, owner)
+        options = RunOptions(["steer", rid, text], key, run.agent, run.model)
+        work = partial(accept.steer, rid=rid, steerable=self._recovery.abilities(run).steer)
+        return await self._accept(work, run.session_id, (TextPart(text),), options, owner)
+
     async def continue_run(
         self,
         rid: RunId,
@@ -120,8 +131,9 @@ class Runs:
         model: str | None = None,
         allow: frozenset[str] = frozenset(),
     ) -> Accepted:
-        """A new run that goes on from what this one produced. With `allow`, calls that nobody answered in time, only
-        the first call makes one, whatever its key: a repeat returns that run."""
+        """Starts a new run that goes on from what this one produced. `allow`: calls that were denied because nobody
+        answered in time, and are allowed now. Only the first call with them starts a run, even if a repeat has another
+        key: it returns that run."""
         run = await self.get(rid, owner)
         if run.is_unread:  # its output must be known before it can go on
             run = await self.recover(rid, owner)
@@ -155,16 +167,31 @@ class Runs:
         attached_by = self._node.identity if options.lifetime == "attached" else None
         claimed_by = self._node.identity if self._supervisor.reserve(rid) else None
         request = accept.TurnRequest(
-            sid, owner, rid, question, answer, options, tuple(parts), attached_by, on_busy, claimed_by
+            sid,
+            owner,
+            rid,
+            question,
+            answer,
+            options,
+            tuple(parts),
+            attached_by,
+            on_busy,
+            claimed_by,
+            titles=self._node.settings.titles,
         )
+
+        async def attempt(inputs: BudgetInputs) -> Accepted:
+            checked = replace(request, budget_inputs=inputs)
+            return await self._accept_once(
+                checked, lambda tx: find_repeated(tx, owner, sid, options) or work(tx, checked)
+            )
+
         if self._node.tracing is not None:
             self._node.tracing.remember_request(rid)
         if options.lifetime == "attached":
             self._node.local.connect(rid)
         try:
-            accepted = await self._accept_once(
-                request, lambda tx: find_repeated(tx, owner, sid, options) or work(tx, request)
-            )
+            accepted = await self._node.with_budget_inputs(attempt)
         except BaseException as error:
             self._node.local.disconnect(rid)  # if it was stored all the same, it has no client
             if isinstance(error, HoldfastError) and not isinstance(error, StorageError):
@@ -215,7 +242,7 @@ class Runs:
         return run
 
     async def list(self, query: RunQuery) -> Sequence[Run]:
-        """Newest first, without those of deleted sessions."""
+        """Newest first, without those of deleted sessions, with `UNREAD_SETTINGS`."""
 
         def load(tx: Tx) -> Sequence[Run]:
             found: list[Run] = []
@@ -237,9 +264,9 @@ class Runs:
         return await self._node.store.read(lambda tx: find_repeated(tx, owner, sid, options))
 
     async def count_open(self) -> dict[str, int]:
-        """Open runs by status; counts at most ten thousand."""
-        found = await self._node.store.read(lambda tx: tx.all_open_runs(10_000))
-        return {status: sum(run.status == status for run in found) for status in sorted(OPEN)}
+        """Open runs by status."""
+        found = await self._node.store.read(lambda tx: tx.count_open_runs())
+        return {status: found.get(status, 0) for status in sorted(OPEN)}
 
     async def model_input(self, rid: RunId, owner: OwnerId = LOCAL) -> ModelInput:
         """What the run's next step shows its model of the past: a compaction during the run counts from here on."""
@@ -256,6 +283,17 @@ class Runs:
         """Stop the run wherever it is executed. See `Supervisor.cancel`."""
         return await self._supervisor.cancel(rid, owner, reason)
 
+    async def cancel_in_session(
+        self, sid: SessionId, owner: OwnerId = LOCAL, *, key: str | None = None, reason: str = "requested"
+    ) -> Run | None:
+        """Stop the session's active run, or the one that was accepted with an idempotency key. Without one: None, and a
+        request with that key is refused if it comes within ten minutes."""
+        work = partial(cancel_requests.request_session_cancel, sid=sid, owner=owner, reason=reason)
+        if key is not None:
+            work = partial(cancel_requests.request_cancel_by_key, sid=sid, owner=owner, key=key, reason=reason)
+        run = await self._node.transact(work, wake_queue=False)
+        return None if run is None else await self._supervisor.finish_cancel(run)
+
     async def decide(
         self, rid: RunId, aid: ApprovalId, decision: Decision, owner: OwnerId = LOCAL, option: str | None = None
     ) -> Run:
@@ -268,7 +306,7 @@ class Runs:
     async def answer_input(
         self, rid: RunId, aid: ApprovalId, action: InputAction, content: Mapping[str, Json], owner: OwnerId = LOCAL
     ) -> Run:
-        """Answer the question of a running tool; the first answer counts."""
+        """Answer the question of a running tool or of the model; the first answer counts."""
         work = partial(approvals.answer_input, rid=rid, aid=aid, owner=owner, action=action, content=content)
         run = await self._node.transact(work)
         await self._node.hub.announce(Wake("control", rid))

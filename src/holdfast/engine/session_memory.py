@@ -1,5 +1,7 @@
 """The memory of sessions: recalled before a run, bounded in time and length, and committed at boundaries, one commit at
-a time per session. Providers are called outside every transaction; one that fails never fails the run.
+a time per session. Providers are called outside every transaction; one that fails never fails the run. How long a run
+waits for recall, and a stopping node for commits: `recall_wait` and `flush_time` in `engine.settings`; which provider a
+session has: `engine.transactions.memory.handle_of`.
 
 A boundary is an explicit commit, the start of a session that follows it, clear, delete, idleness, eviction or shutdown;
 `core.memory_ledger` decides what is due. Which turns are dirty is recorded in the store's ledger alone; this process
@@ -20,8 +22,10 @@ from holdfast.core.errors import InvalidInputError, StorageError, StorageUnavail
 from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.lease import is_live
-from holdfast.core.memory_ledger import OFF, Ledger
+from holdfast.core.memory_ledger import OFF, ON, Ledger
+from holdfast.core.memory_scope import owner_of, project_of, provider_of
 from holdfast.core.parts import Json, plain_text
+from holdfast.core.project import memory_of
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
@@ -40,7 +44,7 @@ _CONCURRENT: Final = 4
 _BATCH: Final = 200
 _READING_LEDGER: Final = "reading the memory ledger"
 _COMMITTING_MEMORY: Final = "committing to memory"
-_MOST_AT_START: Final = 10_000
+_MAX_AT_START: Final = 10_000
 _PROVIDER_TIMEOUT: Final = 5.0
 _CHARACTERS: Final = 4  # Per token, roughly
 _QUERY: Final = 4000
@@ -78,12 +82,13 @@ class SessionMemory:
         """What to show the model, or None. A provider that fails or is slow yields a note instead."""
         try:
             self.touch(turn.session.id, handle)
-            provider = self._providers.get(handle)
+            provider = self._providers.get(provider_of(handle))
             if provider is None:
                 return _note(f"There is no memory provider named {handle!r}.")
             with anyio.fail_after(self._node.settings.recall_wait):
-                asked = question(turn.input.messages, turn.run.user_message_id)
-                found = await provider.recall(turn.run.owner, turn.session.id, asked[:_QUERY])
+                asked = question(turn.input.messages, turn.run.user_message_id)[:_QUERY]
+                owners = _recalled_owners(turn.run)
+                found = [item for who in owners for item in await provider.recall(who, turn.session.id, asked)]
             items = fitting(found, self._node.settings.recall_tokens)
             return MemoryRecalled(items) if items else None
         except TimeoutError:
@@ -111,10 +116,11 @@ class SessionMemory:
         lease = None if ledger.commit is None else ledger.commit.lease
         ours = lease is not None and lease.holder == self._node.identity.node
         committing = locked if ours else is_live(lease, self._node.identity.incarnation, now)
-        return MemoryStatus(ledger.dirty, committing, ledger.committed, ledger.last_error, handle)
+        provider = None if handle is None else provider_of(handle)
+        return MemoryStatus(ledger.dirty, committing, ledger.committed, ledger.last_error, provider)
 
     def knows(self, name: str) -> bool:
-        return name == OFF or name in self._providers.names
+        return name in (OFF, ON) or name in self._providers.names
 
     async def health(self) -> list[tuple[str, bool, str | None]]:
         """Every provider: its name, whether it is the default, and its problem, if any."""
@@ -143,7 +149,7 @@ class SessionMemory:
     async def evict(self, sid: SessionId) -> None:
         """Commit, let the provider release the session, forget the provider. Turns not committed keep theirs."""
         async with self._locked(sid):
-            await self._flush(sid, await self._node.store.transact(partial(memory.reach, sid=sid)))
+            await self._flush(sid, await self._node.store.transact(partial(memory.reach_boundary, sid=sid)))
             handle, _ = self.warm.pop(sid, (None, 0.0))
             if handle is not None:
                 await self._call(handle, lambda provider: provider.release(sid), _PROVIDER_TIMEOUT)
@@ -155,13 +161,13 @@ class SessionMemory:
         """Commit what an earlier process left dirty; in a cluster it may be another node's and waits until it is
         idle."""
         if self._node.identity.lease_time is None:
-            await self._node.store.transact(partial(memory.reach_all, limit=_MOST_AT_START))
+            await self._node.store.transact(partial(memory.reach_all_boundaries, limit=_MAX_AT_START))
 
     async def run(self) -> None:
         while True:
-            signal = self._node.hub.signals.armed(BOUNDARY)
+            signal = self._node.hub.signals.event_for(BOUNDARY)
             await self.tick()
-            await wait_for(signal, self._node.settings.sweep)
+            await wait_for(signal, self._node.settings.sweep_interval)
 
     async def tick(self) -> None:
         """Evict sessions that are idle or too many, then commit what is due, including what failed before."""
@@ -174,7 +180,7 @@ class SessionMemory:
         ]
         await self._run_all([partial(self.evict, sid) for sid in idle])
         try:
-            due = await self._node.store.transact(partial(memory.ripen, limit=_BATCH))
+            due = await self._node.store.transact(partial(memory.reach_due_boundaries, limit=_BATCH))
             self._node.outages.worked(_READING_LEDGER)
         except StorageError as error:
             self._node.outages.failed(_READING_LEDGER, error)
@@ -184,10 +190,10 @@ class SessionMemory:
     async def finish(self) -> None:
         """Finish commits under way, commit the rest and release every session, within a deadline."""
         with self._finish_scope:
-            self._finish_scope.deadline = anyio.current_time() + self._node.settings.flush
+            self._finish_scope.deadline = anyio.current_time() + self._node.settings.flush_time
             await self._run_all([partial(self.evict, sid) for sid in dict.fromkeys([*self._locks, *self.warm])])
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Stop without waiting for providers."""
         self._finish_scope.cancel()
 
@@ -247,19 +253,20 @@ class SessionMemory:
                 error = await self._call(commit.handle, lambda provider: provider.commit(batch), limit)
                 if error is None:
                     await self._record(partial(memory.finish, sid=sid, commit=commit, policy=policy))
-                    return CommitOutcome(len(batch.turns), commit.handle)
+                    return CommitOutcome(len(batch.turns), provider_of(commit.handle))
                 await self._record(partial(memory.fail, sid=sid, commit=commit, error=error, policy=policy))
-                return CommitOutcome(provider=commit.handle, error=error)
+                return CommitOutcome(provider=provider_of(commit.handle), error=error)
             case _:
                 assert_never(work)
 
     async def _forget(self, ledger: Ledger, limit: float) -> CommitOutcome:
         sid = ledger.session_id
         for handle in ledger.told:
-            error = await self._call(handle, lambda provider: provider.forget(ledger.owner, sid), limit)
+            owner = owner_of(ledger.owner, project_of(handle))
+            error = await self._call(handle, lambda provider, owner=owner: provider.forget(owner, sid), limit)  # type: ignore[misc]
             if error is not None:
                 await self._record(partial(memory.fail, sid=sid, commit=None, error=error, policy=self.policy))
-                return CommitOutcome(provider=handle, error=error)
+                return CommitOutcome(provider=provider_of(handle), error=error)
         await self._record(partial(memory.forgotten, sid=sid))
         return CommitOutcome()
 
@@ -269,11 +276,11 @@ class SessionMemory:
             await self._node.store.transact(work)
             await self._node.hub.announce(Wake("changed"))
             return
-        raise StorageUnavailableError("The storage did not answer in time; the memory commit is tried again.")
+        raise StorageUnavailableError("The storage did not answer in time; the server tries the memory commit again.")
 
     def _provider(self, handle: str) -> MemoryProvider | None:
         try:
-            return self._providers.get(handle)
+            return self._providers.get(provider_of(handle))
         except Exception:
             log.warning("memory provider %s could not be loaded", handle, exc_info=True)
             return None
@@ -292,6 +299,15 @@ class SessionMemory:
             log.info("memory provider %s failed", handle, exc_info=True)
             return f"The memory provider {handle!r} failed: {str(error) or type(error).__name__}"[:500]
         return None
+
+
+def _recalled_owners(run: Run) -> Sequence[OwnerId]:
+    """Whose memories a run is shown, by what it recorded of its project."""
+    own = memory_of(run.settings)
+    if own is None:
+        return (run.owner,)
+    scope = owner_of(run.owner, own[0])
+    return (scope,) if own[1] == "project" else (scope, run.owner)
 
 
 def question(messages: Sequence[Message], mid: MessageId) -> str:

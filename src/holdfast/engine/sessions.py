@@ -1,34 +1,48 @@
-"""Sessions: create, list, search, edit, fork, delete and compact them."""
+"""Sessions: create, list, search, edit, fork, delete and compact them. What an edit does to the tree and to live runs:
+`engine.transactions.session_edits`; what a deletion erases, and when: `engine.retention`; when a full context is
+compacted: `agents.chat.context_window`."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
+
+import anyio
 
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import NotAllowedError
-from holdfast.core.events import Usage, add_usage
+from holdfast.core.errors import NotAllowedError, NotFoundError, StorageFullError
 from holdfast.core.export_format import derived_id
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.model_input import ModelInput, model_input
+from holdfast.core.parts import json_size, value_size
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.usage import FindPrice, UsageSummary, total_of
 from holdfast.engine.node_context import NodeContext
-from holdfast.engine.readiness import Readiness
+from holdfast.engine.readiness import Readiness, require_space
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import session_edits
-from holdfast.engine.transactions.row_access import get_message, get_session
+from holdfast.engine.transactions import forks, imports, projects, session_edits
+from holdfast.engine.transactions.accept import MAX_QUEUED_BYTES
+from holdfast.engine.transactions.budgets import price_finder
+from holdfast.engine.transactions.forks import Fork
+from holdfast.engine.transactions.row_access import get_session
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import RunQuery, SearchHit, SessionQuery, Tx
+from holdfast.ports.store import RunQuery, SearchHit, SessionQuery, Tx, UsageQuery
+
+_SMALL_EDIT: Final = 16 * 1024  # Bytes; smaller edits, such as archiving or renaming, need no free space
+LISTED_BYTES: Final = 1000
+"""A queued message whose parts have more bytes as JSON is listed without them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
     session: Session
     active_run: Run | None
-    queued: tuple[tuple[Run, Message], ...]
+    queued: tuple[tuple[Run, Message], ...]  # Without the parts of long messages, see `_view`
+    size: int = 0  # About how many bytes the response has
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +53,15 @@ class SearchResult:
     hit: SearchHit
 
 
-@dataclass(frozen=True, slots=True)
-class UsageTotal:
-    """What a number of runs used, as far as their providers reported it."""
-
-    runs: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sessions:
     _node: NodeContext
     _reader: SettlingReader
     _supervisor: Supervisor
     _readiness: Readiness
+    _forking: anyio.Lock = field(default_factory=anyio.Lock)
+    _summarizing: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(4))  # By request
+    """A small request copies much, so the space is checked before each copy and after the one before it."""
 
     # ---- reading ----
 
@@ -64,22 +71,35 @@ class Sessions:
 
     async def list(self, query: SessionQuery) -> Sequence[SessionView]:
         return await self._reader.read_list(
-            lambda tx: [_view(tx, session) for session in tx.sessions(query)],
+            lambda tx: [_view(tx, session, LISTED_BYTES) for session in tx.sessions(query)],
             lambda views: [view.active_run for view in views if view.active_run is not None],
         )
+
+    async def ids(self, owner: OwnerId = LOCAL) -> Sequence[SessionId]:
+        """Of all sessions, newest activity first, archived ones last."""
+        return await self._node.store.read(lambda tx: tx.session_ids(owner))
 
     async def search(
         self, text: str, owner: OwnerId = LOCAL, limit: int = 50, before: int | None = None
     ) -> Sequence[SearchResult]:
         return await self._reader.read_list(
-            lambda tx: [SearchResult(_view(tx, hit.session), hit) for hit in tx.search(owner, text, limit, before)],
+            lambda tx: [
+                SearchResult(_view(tx, hit.session, LISTED_BYTES), hit) for hit in tx.search(owner, text, limit, before)
+            ],
             lambda found: [one.view.active_run for one in found if one.view.active_run is not None],
         )
 
-    async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> UsageTotal:
-        """The sum over all runs of the session that have not been erased."""
+    async def usage(self, sid: SessionId, owner: OwnerId = LOCAL) -> UsageSummary:
+        """The sum over all runs of the session that have not been erased, also those whose usage is not known."""
+
+        def work(tx: Tx, prices: FindPrice | None) -> UsageSummary:
+            session = get_session(tx, sid, owner)
+            price_of = price_finder(tx.settings(owner), prices)
+            total = total_of(tx.usage(UsageQuery(owner, 0.0, math.inf, session_id=session.id)), price_of)
+            return replace(total, runs=_count_runs(tx, session))
+
         await self._reader.settle_session(sid)
-        return await self._node.store.read(lambda tx: _total(tx, get_session(tx, sid, owner)))
+        return await self._node.with_prices(lambda prices: self._node.store.read(lambda tx: work(tx, prices)))
 
     # ---- creating ----
 
@@ -90,10 +110,23 @@ class Sessions:
         fields = session_edits.with_settings(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
+        try:
+            await require_space(self._node, value_size(fields))
+        except StorageFullError:
+            found = (
+                None
+                if key is None
+                else await self._node.store.read(lambda tx: session_edits.find_created(tx, sid, owner))
+            )
+            if found is None:
+                raise
+            return found
         session = await self._node.transact(
             lambda tx: (
                 session_edits.find_created(tx, sid, owner)
-                or session_edits.create(tx, Session(sid, owner, tx.now, tx.now, **fields))
+                or session_edits.create(
+                    tx, projects.with_agent(tx, Session(sid, owner, tx.now, tx.now, **fields), fields)
+                )
             ),
             wake_queue=False,
         )
@@ -101,40 +134,48 @@ class Sessions:
             self._node.hub.signals.fire(BOUNDARY)  # the previous session has reached its memory boundary
         return session
 
-    async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL) -> Session:
-        """A new session with a copy of the path up to `last`."""
+    async def fork(self, sid: SessionId, last: MessageId, owner: OwnerId = LOCAL, key: str | None = None) -> Session:
+        """A new session with a copy of the path up to `last`. A repeat with the same `key` returns the session that the
+        first call made, or goes on with it."""
+        names = (owner, "fork", sid, last)
+        new_sid = self._node.ids.new("ses") if key is None else derived_id("ses", *names, key)
+        fork = Fork(sid, owner, last, SessionId(new_sid))
+        store = self._node.store
+        async with self._forking:
+            plan = await store.read(partial(forks.plan, fork=fork))
+            if plan.made is not None:
+                return plan.made
+            version, head, rest = plan.version, None, plan.path
+            while True:
+                piece = await store.read(partial(forks.read_piece, fork=fork, mids=rest, below=head))
+                rest = rest[piece.originals :]
+                await require_space(self._node, piece.size)
+                head = piece.copies[-1].id if piece.copies else head
+                if not rest:
+                    break
+                version = await store.transact(partial(forks.stage, fork=fork, version=version, copies=piece.copies))
+            return await self._node.transact(
+                partial(forks.finish, fork=fork, version=version, copies=piece.copies, head=head)
+            )
 
-        def length(tx: Tx) -> int:
-            return len(tree.path(tx, get_session(tx, sid, owner), last))
+    async def find_stored(self, sid: SessionId, mids: Sequence[MessageId]) -> imports.StoredPart:
+        """What is stored of an exported session. Only ids are read."""
+        return await self._node.store.read(partial(imports.find_stored, sid=sid, mids=mids))
 
-        # A message's ancestors never change, so this many ids are enough.
-        ids = [MessageId(self._node.ids.new("msg")) for _ in range(await self._node.store.read(length))]
-        new = SessionId(self._node.ids.new("ses"))
-        return await self._node.transact(
-            partial(session_edits.fork, sid=sid, owner=owner, last=last, new_sid=new, new_ids=ids)
+    async def stage_imported(self, session: Session, version: int | None, messages: Sequence[Message]) -> int | None:
+        """`imports.stage` as a transaction of its own, which nobody needs to hear of."""
+        await self._admit()
+        return await self._node.store.transact(
+            partial(imports.stage, session=session, version=version, messages=messages)
         )
 
-    async def find_with_messages(
-        self, sid: SessionId, mids: Sequence[MessageId], owner: OwnerId = LOCAL
-    ) -> Session | None:
-        """The session, if it exists and has all these messages."""
-
-        def find(tx: Tx) -> Session | None:
-            session = tx.session(sid)
-            if session is None or session.owner != owner or session.deleted_at is not None:
-                return None
-            found = (tx.message(mid) for mid in mids)
-            return session if all(each is not None and each.session_id == sid for each in found) else None
-
-        return await self._node.store.read(find)
-
     async def merge_imported(
-        self, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]
-    ) -> session_edits.Merged:
+        self, session: Session, version: int | None, messages: Sequence[Message], compactions: Sequence[Compaction]
+    ) -> imports.Merged | None:
         """Store an exported session, or what is new in it since the last import. Its ids are derived."""
         await self._admit()
         return await self._node.transact(
-            partial(session_edits.merge, session=session, messages=messages, compactions=compactions)
+            partial(imports.merge, session=session, version=version, messages=messages, compactions=compactions)
         )
 
     async def _admit(self) -> None:
@@ -153,11 +194,44 @@ class Sessions:
         show: MessageId | None = None,
     ) -> Session:
         """Rename, pin, archive, tag, set project or model …; with `show` also switch branches, in one transaction."""
+        size = value_size(fields)
+        if size > _SMALL_EDIT:
+            await require_space(self._node, size)
         return await self._edit(session_edits.amend, sid, owner, if_version, fields=fields, show=show)
 
     async def append(self, sid: SessionId, messages: Sequence[Message], owner: OwnerId = LOCAL) -> Session:
         """Add messages that belong to no run below the head of a session that is not busy."""
+        await require_space(self._node, sum(json_size(message.parts) for message in messages))
         return await self._edit(session_edits.append, sid, owner, None, messages=messages)
+
+    async def edit_answer(
+        self,
+        sid: SessionId,
+        mid: MessageId,
+        text: str,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        if_version: int | None = None,
+    ) -> Message:
+        """An answer with another text, as a branch that models are shown from now on. The original stays. A run whose
+        answer is then no longer shown is cancelled. A repeat with the same `key` returns what the first call made."""
+        await require_space(self._node, len(text))
+        new_mid = MessageId(
+            self._node.ids.new("msg") if key is None else derived_id("msg", owner, sid, "edited answer", key)
+        )
+        work = partial(
+            session_edits.edit_answer,
+            sid=sid,
+            owner=owner,
+            if_version=if_version,
+            mid=mid,
+            text=text,
+            new_mid=new_mid,
+            key=key,
+        )
+        edited = await self._node.transact(work)
+        await self._supervisor.stop_requested(edited.stop)
+        return edited.message
 
     async def undo(self, sid: SessionId, owner: OwnerId = LOCAL, if_version: int | None = None) -> Session:
         return await self._edit(session_edits.undo, sid, owner, if_version)
@@ -195,8 +269,13 @@ class Sessions:
         await self._supervisor.stop_requested(edited.stop)
         return edited.session
 
-    async def compact(self, sid: SessionId, summariser: Summarizer, owner: OwnerId = LOCAL) -> Session:
-        """Summarize outside every transaction, then record the summary in one. A delete meanwhile wins."""
+    async def compact(
+        self, sid: SessionId, summarizer: Summarizer, owner: OwnerId = LOCAL, *, in_run: bool = False
+    ) -> Session:
+        """Summarize outside every transaction, then record the summary in one. A session that is deleted
+        meanwhile stays deleted. `in_run`: an open run needs it, which may use the reserve of the disk."""
+        if not in_run:
+            await require_space(self._node)
 
         def load(tx: Tx) -> tuple[ModelInput, MessageId | None]:
             session = get_session(tx, sid, owner)
@@ -207,7 +286,11 @@ class Sessions:
         shown, last = await self._node.store.read(load)
         if last is None or not shown.messages:
             raise NotAllowedError("compact", "there is nothing to summarize since the last compaction")
-        summary = await summariser.summarize(shown.messages, shown.summary)
+        if in_run:
+            summary = await summarizer.summarize(shown.messages, shown.summary)
+        else:
+            async with self._summarizing:
+                summary = await summarizer.summarize(shown.messages, shown.summary)
         return await self._node.transact(
             lambda tx: session_edits.compact(tx, Compaction(sid, owner, last, summary, tx.now))
         )
@@ -218,18 +301,29 @@ def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:
     return SessionId(derived_id("ses", owner, "session", key))
 
 
-def _view(tx: Tx, session: Session) -> SessionView:
-    runs = tx.open_runs(session.id)
+def _view(tx: Tx, session: Session, max_bytes: int = MAX_QUEUED_BYTES) -> SessionView:
+    """The session with its open runs. `max_bytes`: how long a queued message is shown with its parts. Together they
+    have at most `MAX_QUEUED_BYTES`, unless an earlier version has queued more."""
+    runs = tx.shown_open_runs(session.id)
     active = [run for run in runs if run.in_tree]
-    queued = [(run, get_message(tx, run.user_message_id)) for run in runs if not run.in_tree]
-    return SessionView(session, active[-1] if active else None, tuple(queued))
+    queued: list[tuple[Run, Message]] = []
+    room = MAX_QUEUED_BYTES
+    size = len(session.system or "") + 1000 * len(runs)
+    for run in runs:
+        if not run.in_tree:
+            message = tx.message_within(run.user_message_id, min(room, max_bytes))
+            if message is None:
+                raise NotFoundError("message", run.user_message_id)
+            shown = json_size(message.parts)
+            room -= shown
+            size += shown
+            queued.append((run, message))
+    return SessionView(session, active[-1] if active else None, tuple(queued), size)
 
 
-def _total(tx: Tx, session: Session) -> UsageTotal:
-    runs, used, before = 0, Usage(0, 0), None
-    while page := tx.runs(RunQuery(session.owner, session.id, limit=1000, before=before)):
-        runs += len(page)
-        for run in page:
-            used = add_usage(used, run.usage) or used
-        before = (page[-1].created_at, page[-1].id)
-    return UsageTotal(runs, used.input_tokens, used.output_tokens, used.cost)
+def _count_runs(tx: Tx, session: Session) -> int:
+    count, query = 0, RunQuery(session.owner, session.id, limit=1000)
+    while page := tx.runs(query):
+        count += len(page)
+        query = replace(query, before=(page[-1].created_at, page[-1].id))
+    return count

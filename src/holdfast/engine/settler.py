@@ -1,20 +1,21 @@
 """Settles sealed runs: folds the journal into the message and ends the run, in one transaction, once. Also seals the
-journals of runs that did not seal themselves. `run_endings.settle` alone fills a message."""
+journals of runs that did not seal themselves. `run_endings.settle` alone fills a message. How a run is taken from a
+node that is gone: `engine.recovery`."""
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 import anyio
 
-from holdfast.core import recovery as recoveries
+from holdfast.core import recovery_rules
 from holdfast.core.errors import AppendRefusedError, StorageError, StorageUnavailableError, TooLargeError
 from holdfast.core.events import Event, entry
 from holdfast.core.ids import RunId
-from holdfast.core.run import Recovery, Run, RunStatus
+from holdfast.core.run import Recovery, Run
 from holdfast.core.seed_events import delta_size
 from holdfast.core.session import Session
 from holdfast.core.transcript import EMPTY, Transcript, fold
@@ -33,7 +34,7 @@ log = logging.getLogger("holdfast.engine")
 _PAGE: Final = 1000
 _ARCHIVE_EVERY: Final = 1.0  # Seconds: it needs not be told run by run
 _ARCHIVING: Final = "archiving settled journals"
-_MOST_UNTITLED: Final = 10_000
+_MAX_UNTITLED: Final = 10_000
 
 
 class Settler:
@@ -42,16 +43,18 @@ class Settler:
         self._node = node
         self._writer = writer
         self._memory = memory
+        self.end_runs: Callable[[Sequence[Run]], Awaitable[None]] | None = None
+        """Ends runs that nobody executes, as their rows say."""
         self.ended: Counter[str] = Counter()  # Runs settled by this node, by status
         self.recovered = 0  # Of these, the runs of other processes
         self._unarchived: list[RunId] = []
         self._settled = Notifier()
-        self.untitled: deque[tuple[Session, RunStatus]] = deque(maxlen=_MOST_UNTITLED)
-        """Sessions without a title whose run has ended here, with the run's status."""
+        self.untitled: deque[Session] = deque(maxlen=_MAX_UNTITLED)
+        """Sessions without a generated title that got a complete answer here."""
         self._untitled_added = Notifier()
         self._in_doubt: set[RunId] = set()  # Runs whose settling was not acknowledged
 
-    async def next_untitled(self) -> tuple[Session, RunStatus]:
+    async def next_untitled(self) -> Session:
         while not self.untitled:
             await self._untitled_added.wait()
         return self.untitled.popleft()
@@ -82,7 +85,7 @@ class Settler:
                 sealed[buffer.run] = await self._wait_sealed(buffer, endings, sealed[buffer.run])
         finally:
             for buffer, _ in sealing:  # after a timeout, its events must not be committed with the next attempt's
-                buffer.refuse(StorageUnavailableError("The run was abandoned."))
+                buffer.refuse(StorageUnavailableError("This server stopped executing the run."))
         return sealed
 
     async def _endings(self, run: Run, transcript: Transcript) -> list[Event]:
@@ -91,19 +94,19 @@ class Settler:
         begun = run.started_at is not None
         if not transcript.last_seq and (begun or run.continues is not None):
             seed = await self._node.store.read(lambda tx: run_endings.seed(tx, run, begun=begun))
-        return [*seed, recoveries.ending(run)]
+        return [*seed, recovery_rules.terminal_event(run)]
 
     async def _wait_sealed(self, buffer: OutputBuffer, endings: Sequence[Event], before: Transcript) -> Transcript:
         with suppress(AppendRefusedError):  # another node sealed it or took it over
             try:
-                await buffer.flushed()
+                await buffer.wait_until_durable()
                 first = before.last_seq + 1
                 folded = fold([entry(first + n, event) for n, event in enumerate(endings)], before)
                 return replace(folded, last_seq=buffer.committed)  # the buffer may have merged some
             except TooLargeError:  # the seed does not fit: the run ends without it
-                buffer.forgive()
+                buffer.allow_seal()
                 buffer.add(endings[-1])
-                await buffer.flushed()
+                await buffer.wait_until_durable()
         return await self.transcript(buffer.run)
 
     async def settle(self, rid: RunId, folded: Transcript | None = None) -> None:
@@ -130,6 +133,10 @@ class Settler:
                 self._note(each)
         self._in_doubt.difference_update(ended)
         await self.announce_settled(ended, wake_queue=any(each.has_queue for each in settled))
+        added = [run for each in settled for run in each.added]
+        if added and self.end_runs is not None:
+            with suppress(StorageError):  # the sweeper does it
+                await self.end_runs(added)
 
     def _note(self, settled: Settled) -> None:
         run, session = settled.run, settled.session
@@ -138,10 +145,12 @@ class Settler:
         self._node.metrics.count_settled(run)
         if self._node.tracing is not None:
             self._node.tracing.add(run)
+        if run.recovery is not None:
+            self._node.earlier_usage.forget(run.owner)  # it may have ended long ago
         log.info("run %s ended: %s", run.id, run.status, extra=run.log_extra)
-        if session is not None and session.titled_by == "nobody":
-            self.untitled.append((session, run.status))
-            self._untitled_added.ring()
+        if session is not None and session.titled_by == "nobody" and run.status == "complete":
+            self.untitled.append(session)
+            self._untitled_added.notify()
         if session is not None and not session.is_kept and not self._node.local.discard_when_read(run.id):
             self._node.hub.signals.fire(ERASE)
 
@@ -150,7 +159,7 @@ class Settler:
         wakes = [Wake("control", rid) for rid in ended] + ([Wake("queue")] if wake_queue else [])
         await self._node.hub.announce(*wakes, Wake("changed"))
         self._unarchived.extend(ended)
-        self._settled.ring()
+        self._settled.notify()
 
     async def archive(self) -> None:
         """Runs as long as the engine: tells the journal in batches which runs are settled."""

@@ -1,4 +1,6 @@
-"""Reads that never show an orphaned run as running: they settle runs that nobody executes before they return."""
+"""Reads that never show an orphaned run (one whose process is gone) as running: such runs are recovered and settled
+before the read returns. What is done with them: `core.recovery_rules`; that simultaneous readers make one attempt:
+`engine.recovery`."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,5 +1,6 @@
-"""What wakes waiting tasks: a `Notifier` those of one object, `Signals` those of this process by key, and the
-`WakeupHub` also those of other nodes. A signal is a hint: the waiter always reads the journal or the store again."""
+"""Wakes waiting tasks. A `Notifier` wakes those that wait for one object, `Signals` wakes tasks of this process by key,
+and the `WakeupHub` also wakes tasks of other nodes. A signal is a hint: the waiter always reads the journal or the
+store again. How hints reach other nodes: `ports.wakeups`, `storage.wakeup_transport`."""
 
 import asyncio
 from collections.abc import Collection, Hashable
@@ -12,25 +13,26 @@ from holdfast.core.ids import NodeId, RunId
 from holdfast.ports.wakeups import Wake, Wakeups
 
 ERASE: Final = "erase"  # The signal that something is to be erased now rather than at the next sweep
+SUBSCRIBED: Final = "subscribed"  # The signal that a device wants notifications
 _ANY: Final = frozenset({Wake("control"), Wake("appended")})
-_MOST: Final = 10_000  # Runs to read that are remembered by id; beyond it, all are read
+_MAX_REMEMBERED: Final = 10_000  # Runs to read that are remembered by id; beyond it, all are read
 
 
 class Notifier:
     """Wakes the tasks that wait for the next time something happens. May be created outside an event loop.
 
-    It has no state: a waiter must check its condition first, without an `await` in between. It is rung once per commit
-    for every run that streams, and a new `anyio.Event` each time was a tenth of the cost of a token; on asyncio a
-    waiter is therefore a bare future."""
+    It has no state: a waiter must check its condition first, without an `await` in between. `notify` is called once per
+    commit for every run that streams, and a new `anyio.Event` each time was a tenth of the cost of a token; on asyncio
+    a waiter is therefore a bare future."""
 
     __slots__ = ("_event", "_futures", "awaited")
 
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
         self._event: anyio.Event | None = None
-        self.awaited = False  # False if nobody waits, so that ringing can be skipped
+        self.awaited = False  # False if nobody waits, so that `notify` can be skipped
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         self.awaited = False
         if self._futures:
             futures, self._futures = self._futures, []
@@ -42,7 +44,7 @@ class Notifier:
             self._event = None
 
     async def wait(self) -> None:
-        """Wait until the next `ring`."""
+        """Wait until the next `notify`."""
         self.awaited = True
         try:
             future = asyncio.get_running_loop().create_future()
@@ -66,8 +68,9 @@ class Signals:
     def __init__(self) -> None:
         self._waiting: WeakValueDictionary[Hashable, anyio.Event] = WeakValueDictionary()
 
-    def armed(self, key: Hashable) -> anyio.Event:
-        """Arm before reading and wait afterwards, so that nothing in between is missed."""
+    def event_for(self, key: Hashable) -> anyio.Event:
+        """The event of the next `fire`. Get it before reading and wait for it afterwards, so that nothing in between is
+        missed."""
         signal = self._waiting.get(key)
         if signal is None:
             signal = self._waiting[key] = anyio.Event()
@@ -125,7 +128,7 @@ class WakeupHub:
                 self.signals.fire((wake.kind, wake.run))
 
     def _control(self, run: RunId | None) -> None:
-        if run is None or self._controlled is None or len(self._controlled) >= _MOST:
+        if run is None or self._controlled is None or len(self._controlled) >= _MAX_REMEMBERED:
             self._controlled = None
         else:
             self._controlled.add(run)

@@ -1,4 +1,6 @@
-"""Why an execution stops before its agent is done."""
+"""Why an execution stops before its agent is done (cancel, limit, shutdown, lost lease, storage), and how each is
+sealed. Failures of the model are `models.upstream_errors`, of the agent `ports.agent.AgentError`; `engine.executor`
+turns those into endings."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,5 @@
-"""Starts subscriptions: to the events of one run (`run_feed`) and to the changes of all sessions (`change_feed`)."""
+"""Starts subscriptions: to the events of one run (`run_feed`) and to the changes of all sessions (`change_feed`). What
+a late or reconnecting reader gets is decided there."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,5 @@
 """Claims queued runs and executes them, cancels them, enforces their limits, renews their leases, drains on shutdown.
+Which run is next: `engine.transactions.run_queue`; the limits: `engine.settings`.
 
 Cancel and finish race at the journal, which accepts one terminal event: whichever is appended first decides the run's
 status, and the other is refused. Cancelling therefore only records the intent in the store, stops whoever executes the
@@ -19,7 +20,7 @@ from holdfast.core.run import Run
 from holdfast.engine.executor import Execution, ExecutorDeps
 from holdfast.engine.signals import Notifier, wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
-from holdfast.engine.transactions import run_endings, run_queue
+from holdfast.engine.transactions import cancel_requests, run_queue
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
@@ -76,14 +77,18 @@ class Supervisor:
         executes is stopped even if the store cannot be written."""
         try:
             run = await self._node.transact(
-                partial(run_endings.request_cancel, rid=rid, owner=owner, reason=reason), wake_queue=False
+                partial(cancel_requests.request_cancel, rid=rid, owner=owner, reason=reason), wake_queue=False
             )
         except StorageError:
             self.stop(rid, cancelled(reason))
             raise
+        return await self.finish_cancel(run)
+
+    async def finish_cancel(self, run: Run) -> Run:
+        """The same for a run whose cancel is stored."""
         if run.is_open:
             await self.stop_requested([run])
-            run = await self._node.wait_until_ended(rid, self._node.settings.cancel_wait) or run
+            run = await self._node.wait_until_ended(run.id, self._node.settings.cancel_wait) or run
         return run
 
     async def stop_requested(self, runs: Sequence[Run]) -> None:
@@ -105,18 +110,19 @@ class Supervisor:
         self._runs = runs
         try:
             while not self.draining:
-                signal = self._node.hub.signals.armed(("queue", None))
+                signal = self._node.hub.signals.event_for(("queue", None))
                 room = max(0, min(self._room(), _CLAIM_AT_ONCE))
                 self._starved = not room
                 self._claiming = room
                 again = (room or self._in_doubt) and await self._claim(runs, room)
                 self._claiming = 0
                 if not again:
-                    await wait_for(signal, self._node.settings.poll)
+                    await wait_for(signal, self._node.settings.poll_interval)
         finally:
             self._runs = None
 
     def _room(self) -> int:
+        """How many more runs may be claimed. Once the node is full, runs that wait for a person do not count."""
         starting = len(self._node.local.starting) - len(self._in_doubt)
         most = self._node.settings.max_runs - starting - self._claiming
         if most > len(self._executions):
@@ -179,7 +185,7 @@ class Supervisor:
 
     def reserve(self, rid: RunId) -> bool:
         """Whether a new run may be claimed in the transaction that accepts it. Every reservation is to be ended by
-        `start_accepted`, `release` or `doubt`."""
+        `start_accepted`, `release` or `check_acceptance`."""
         if self._runs is None or self.draining or self._room() <= 0:
             return False
         self._node.local.starting.add(rid)
@@ -188,17 +194,17 @@ class Supervisor:
     def release(self, rid: RunId) -> None:
         """Call if the run was not accepted, or not claimed."""
         self._node.local.starting.discard(rid)
-        self._over.ring()
+        self._over.notify()
         if self._starved:
             self._node.hub.signals.fire(("queue", None))
 
     def check_acceptance(self, rid: RunId) -> None:
         """Call if it is unknown whether the store accepted the run: the claim loop checks, and starts it if so."""
         if rid in self._node.local.starting:
-            # With one writer no transaction is in flight any more: a run that the store lacks was not accepted.
+            # Outside a cluster nothing else writes, and no transaction is left: a run that the store lacks was refused.
             grace = 0.0 if self._node.identity.lease_time is None else 2 * self._node.settings.final_save
             self._in_doubt[rid] = anyio.current_time() + grace
-            self._over.ring()
+            self._over.notify()
             self._node.hub.signals.fire(("queue", None))
 
     async def start_accepted(self, run: Run) -> None:
@@ -238,14 +244,14 @@ class Supervisor:
             if self._executions.get(rid) is execution:
                 del self._executions[rid]
                 self._node.local.executing.discard(rid)
-            self._over.ring()
+            self._over.notify()
             if self._starved:
                 self._node.hub.signals.fire(("queue", None))
         if execution.parks:
             await self._after_parking(rid)
 
     async def _after_parking(self, rid: RunId) -> None:
-        """End the run now if that was requested while it was parking: whoever requested it found it still executing."""
+        """Ends the run now if that was requested while it was being parked: the request found it still executing."""
         recovery = self._deps.recovery
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             try:
@@ -259,14 +265,14 @@ class Supervisor:
         """Apply changes that others, perhaps on other nodes, make to the rows of runs that this node executes."""
         hub = self._node.hub
         while True:
-            signal = hub.signals.armed("control")
+            signal = hub.signals.event_for("control")
             named = hub.controlled()
             found = self._executions if named is None else named
             rids = [rid for rid in found if rid in self._executions and not self._node.local.settled_here(rid)]
             if rids:
                 await self._apply_intents(rids)
             else:
-                await wait_for(signal, self._node.settings.sweep)
+                await wait_for(signal, self._node.settings.sweep_interval)
 
     async def _apply_intents(self, rids: list[RunId]) -> None:
         try:
@@ -332,7 +338,7 @@ class Supervisor:
         self.draining = True
         self._node.hub.signals.fire(("queue", None))
         with self._drain_scope:
-            self._drain_scope.deadline = anyio.current_time() + self._node.settings.drain
+            self._drain_scope.deadline = anyio.current_time() + self._node.settings.drain_time
             await self._wait_until_empty()
         for execution in list(self._executions.values()):
             execution.stop(HAND_OVER if self._can_hand_over(execution) else SHUTDOWN)
@@ -350,7 +356,7 @@ class Supervisor:
             and self._deps.recovery.abilities(run).resume
         )
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Drain without waiting for runs to end by themselves."""
         self._drain_scope.cancel()
 

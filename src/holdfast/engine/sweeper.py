@@ -1,4 +1,7 @@
-"""Periodic work: end orphaned runs, retry pending recoveries, expire approvals, erase what is due, trim the feed."""
+"""Periodic work, every `sweep_interval` seconds (`engine.settings`): ends orphaned runs, retries pending recoveries,
+denies questions that nobody answered within `answer_within`, moves the chats of projects that were renamed or deleted
+(`engine.projects`), erases what is due (`engine.retention`), trims the change
+feed and the usage of erased runs."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,16 +10,20 @@ from typing import Final
 import anyio
 
 from holdfast.engine.node_context import NodeContext
+from holdfast.engine.projects import ProjectMoves
 from holdfast.engine.readiness import Readiness
 from holdfast.engine.recovery import RunRecovery
 from holdfast.engine.retention import Retention
 from holdfast.engine.session_memory import SessionMemory
+from holdfast.engine.settings import DAY
 from holdfast.engine.signals import ERASE, wait_for
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals
+from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
 _BATCH: Final = 500
+_KEEP_USAGE: Final = 400 * DAY  # Of erased runs: more than the longest period that can be asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,15 +33,17 @@ class Sweeper:
     _supervisor: Supervisor
     _retention: Retention
     _readiness: Readiness
+    _projects: ProjectMoves
     _memory: SessionMemory | None = None
 
     async def run(self) -> None:
         """Runs as long as the engine: sweeps at intervals, and erases at once when asked to."""
-        armed, pause = self._node.hub.signals.armed, self._node.settings.sweep
-        signal, due = armed(ERASE), anyio.current_time() + pause
+        event_for, pause = self._node.hub.signals.event_for, self._node.settings.sweep_interval
+        signal, due = event_for(ERASE), anyio.current_time() + pause
+        await self._run_all(self._projects.resume)
         while True:
             await wait_for(signal, max(0.0, due - anyio.current_time()))
-            signal = armed(ERASE)  # before erasing, so that a request meanwhile is not missed
+            signal = event_for(ERASE)  # before erasing, so that a request meanwhile is not missed
             if anyio.current_time() < due:
                 await self._retention.erase()
             else:
@@ -43,28 +52,29 @@ class Sweeper:
 
     async def tick(self) -> None:
         """Do every task once. One that fails does not stop the others and is tried again at the next tick."""
-        await self._run_chores(
+        await self._run_all(
             self._readiness.refusal,  # opens a journal that was damaged and has been replaced
             self._recovery.hand_back,
             self.end_orphans,
             self.retry_pending,
             self.expire_approvals,
+            self._projects.resume,
             self._retention.erase,
-            self.trim_changes,
+            self.trim,
         )
 
     async def start(self) -> None:
         """Before anybody is served: no run of an earlier process is shown as running."""
-        await self._run_chores(self._readiness.check_journal, self.end_orphans, self.retry_pending)
+        await self._run_all(self._readiness.check_journal, self.end_orphans, self.retry_pending)
         if self._memory is not None and self._node.settings.max_runs > 0:
-            await self._run_chores(self._memory.start)
+            await self._run_all(self._memory.start)
 
     async def finish(self) -> None:
         """Before the node stops: release what it could not end."""
-        await self._run_chores(self._recovery.hand_back)
+        await self._run_all(self._recovery.hand_back)
 
-    async def _run_chores(self, *chores: Callable[[], Awaitable[object]]) -> None:
-        await self._node.outages.try_each("periodic work", chores)
+    async def _run_all(self, *tasks: Callable[[], Awaitable[object]]) -> None:
+        await self._node.outages.try_each("periodic work", tasks)
 
     async def end_orphans(self) -> None:
         """Settle every run that nobody executes."""
@@ -97,9 +107,14 @@ class Sweeper:
         while runs := await self._node.store.transact(lambda tx: approvals.expire(tx, tx.now - limit, note, _BATCH)):
             await self._node.hub.announce(*(Wake("control", run.id) for run in runs), Wake("queue"), Wake("changed"))
 
-    async def trim_changes(self) -> None:
+    async def trim(self) -> None:
         keep = self._node.settings.keep_changes
-        await self._node.store.transact(lambda tx: tx.trim_changes(keep))
+
+        def work(tx: Tx) -> None:
+            tx.trim_changes(keep)
+            tx.trim_erased_usage(tx.now - _KEEP_USAGE)
+
+        await self._node.store.transact(work)
         await self._node.hub.announce(Wake("changed"))
 
 

@@ -1,6 +1,8 @@
 """The built-in memory provider, `notes`: facts in the store, found by their words and by their vectors. The vectors are
 cached and refreshed with each recall, by the numbers that the store gives to writes, so several nodes can share a
-store."""
+store. How long a run waits for it, and how much of it is shown: `engine.session_memory`. Facts are found by a model, or
+by rules if there is none or its answer cannot be read; a later statement about a subject replaces the earlier one
+(`engine.transactions.memory`)."""
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +35,8 @@ _MIN_SCORE: Final = 0.3
 _MAX_FACTS: Final = 12
 _ALWAYS_RECALLED: Final = frozenset({"name"})
 """Keys of facts that are recalled whatever the query is, as are pinned facts and standing wishes."""
-_WISH_PREFIX: Final = "The person wishes:"
+_WISH_PREFIXES: Final = ("Wishes:", "The person wishes:")
+"""The second is that of facts stored by an earlier version."""
 
 
 @dataclass(slots=True)
@@ -55,7 +58,7 @@ class _FactCache:
                 self.ids.append(fact.id)
             is_current = len(fact.vector) == holographic_vectors.BYTES
             vectors[row] = fact.vector if is_current else holographic_vectors.encode(fact.text, fact.key)
-            if fact.pinned or fact.key in _ALWAYS_RECALLED or fact.text.startswith(_WISH_PREFIX):
+            if fact.pinned or fact.key in _ALWAYS_RECALLED or fact.text.startswith(_WISH_PREFIXES):
                 self.always[fact.id] = None
             else:
                 self.always.pop(fact.id, None)
@@ -80,11 +83,7 @@ class NotesProvider:
     # ---- recall ----
 
     async def recall(self, owner: OwnerId, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
-        return [
-            {"text": fact.text, "source": fact.session_id, "message_id": fact.message_id, "fact_id": fact.id}
-            for fact in await self.find(owner, query)
-            if fact.confirmed or not self._confirm
-        ]
+        return [_recalled(fact) for fact in await self.find(owner, query) if fact.confirmed or not self._confirm]
 
     async def find(self, owner: OwnerId, query: str) -> Sequence[Fact]:
         """Facts that are always recalled, then those that match the query, best first."""
@@ -161,6 +160,11 @@ class NotesProvider:
 
     async def close(self) -> None:
         self._caches.clear()
+
+
+def _recalled(fact: Fact) -> dict[str, Json]:
+    source = {"source": fact.session_id, "message_id": fact.message_id} if fact.session_id else {}
+    return {"text": fact.text, **source, "fact_id": fact.id}
 
 
 def _rarity(facts: Sequence[Fact], cache: _FactCache) -> float:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import aiohttp
 
 from holdfast.core.ids import OwnerId, SessionId
+from holdfast.core.memory_scope import project_of_owner
 from holdfast.core.parts import Json, plain_text
 from holdfast.ports.memory import MemoryBatch
 
@@ -28,7 +29,8 @@ class OpenVikingError(Exception):
 
 
 class OpenViking:
-    """The API key determines whose memories are used."""
+    """The API key determines whose memories are used. There is one memory for all chats, so a project's own memory
+    stays empty: nothing of its chats is sent."""
 
     def __init__(self, base_url: str, api_key: str | None = None) -> None:
         self._base = base_url.rstrip("/") + "/api/v1"
@@ -37,7 +39,7 @@ class OpenViking:
         self._known: set[SessionId] = set()  # Sessions that exist there, as far as is known
 
     async def recall(self, owner: OwnerId, sid: SessionId, query: str) -> Sequence[Mapping[str, Json]]:
-        if not query.strip():
+        if not query.strip() or project_of_owner(owner) is not None:
             return []
         found = await self._call("POST", "/search/find", {"query": query[:4000], "limit": _MAX_MEMORIES})
         memories = (found or {}).get("memories") if isinstance(found, dict) else None
@@ -45,6 +47,8 @@ class OpenViking:
 
     async def commit(self, batch: MemoryBatch) -> None:
         """A session that was lost there is made again."""
+        if project_of_owner(batch.owner) is not None:
+            return
         sid = batch.session_id
         was_known = sid in self._known
         try:
@@ -68,6 +72,8 @@ class OpenViking:
         await self._call("POST", f"{path}/commit", {})
 
     async def forget(self, owner: OwnerId, sid: SessionId) -> None:
+        if project_of_owner(owner) is not None:
+            return
         self._known.discard(sid)
         await self._call("DELETE", f"/sessions/{quote(sid, safe='')}", allow=404)
 
@@ -87,7 +93,7 @@ class OpenViking:
             await session.close()
 
     async def _call(self, method: str, path: str, body: Json = None, *, allow: int | None = None) -> Any:
-        """The result, or None for the status that is allowed besides success."""
+        """Returns the result, or None if the response has the status `allow`, which is not an error here."""
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers, timeout=_TIMEOUT)
         async with self._session.request(method, self._base + path, json=body) as response:

@@ -1,5 +1,6 @@
 """Extracts facts with rules: what people say about themselves in simple sentences, and what they ask to remember. The
-rules prefer missing a fact to inventing one: they skip questions, suppositions, quotations and code. Pure."""
+rules prefer missing a fact to inventing one: they skip questions, suppositions, quotations and code. Pure. Used where
+no model is available (`memory.builtin_provider`)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ _THING: Final = (
     r"[\w'’-]+(?: (?!(?:and|but|because|so|when|if|since|although|though|or)\b)[\w'’-]+){0,5})"
 )
 _DATE: Final = (
-    r"(?P<x>(?:(?:on )?(?:the )?)(?:[\w]+ )?(?:\d{1,4}[\w.:/-]*|January|February|March|April|May|June|July|August|"
+    r"(?:on )?(?:the )?(?P<x>(?:[\w]+ )?(?:\d{1,4}[\w.:/-]*|January|February|March|April|May|June|July|August|"
     r"September|October|November|December|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)[\w ,.:/-]{0,24})"
 )
 _KIN: Final = (
@@ -36,52 +37,53 @@ _OFTEN: Final = r"(?: (?:really|also|usually|generally|still|now|absolutely|much
 
 _END: Final = r"(?=\s*(?:[.,!;:)]|$|\band\b|\bbut\b|\bsince\b|\bfor\b|\bwith\b|\bnow\b|\bthese\b))"
 _RULES: Final[Sequence[tuple[str, str, str]]] = (
-    (rf"\b[Mm]y name(?: is|'s|’s) {_NAME}", "The person's name is {x}.", "name"),
-    (rf"\b(?:[Pp]lease |[Yy]ou can |[Jj]ust )?[Cc]all me {_NAME}{_END}", "The person is called {x}.", "name"),
-    (rf"\bI{_OFTEN} live in {_PLACE}", "The person lives in {x}.", "home"),
-    (rf"{_I_AM}{_OFTEN} living in {_PLACE}", "The person lives in {x}.", "home"),
-    (rf"\bI(?:'ve|’ve| have)?{_OFTEN} moved to {_PLACE}", "The person lives in {x}.", "home"),
-    (rf"(?:{_I_AM}|\bI come) (?:originally )?from {_PLACE}", "The person comes from {x}.", "origin"),
-    (rf"\bI{_OFTEN} work (?:at|for) {_PLACE}", "The person works for {x}.", "employer"),
+    (rf"\b[Mm]y name(?: is|'s|’s) {_NAME}", "Name: {x}.", "name"),
+    (rf"\b(?:[Pp]lease |[Yy]ou can |[Jj]ust )?[Cc]all me {_NAME}{_END}", "Name: {x}.", "name"),
+    (rf"\bI{_OFTEN} live in {_PLACE}", "Lives in {x}.", "home"),
+    (rf"{_I_AM}{_OFTEN} living in {_PLACE}", "Lives in {x}.", "home"),
+    (rf"\bI(?:'ve|’ve| have)?{_OFTEN} moved to {_PLACE}", "Lives in {x}.", "home"),
+    (rf"(?:{_I_AM}|\bI come) (?:originally )?from {_PLACE}", "Comes from {x}.", "origin"),
+    (rf"\bI{_OFTEN} work (?:at|for) {_PLACE}", "Works for {x}.", "employer"),
     (
-        rf"\bI{_OFTEN} work as an? (?P<x>[\w-]+(?: [\w-]+){{0,3}}?){_END}", "The person works as {x}.", "profession",
+        rf"\bI{_OFTEN} work as an? (?P<x>[\w-]+(?: [\w-]+){{0,3}}?){_END}", "Works as {x}.", "profession",
     ),
-    (rf"{_I_AM} an? (?P<x>[\w-]+(?: [\w-]+)?) by (?:profession|trade)", "The person works as {x}.", "profession"),
-    (rf"\b[Mm]y birthday is {_DATE}", "The person's birthday is {x}.", "birthday"),
-    (rf"\bI was born (?:on |in ){_DATE}", "The person was born {x}.", "birthday"),
-    (rf"\bI was born in {_PLACE}", "The person was born in {x}.", "place of birth"),
-    (rf"{_I_AM} (?P<x>\d{{1,3}}) years old", "The person is {x} years old.", "age"),
+    (rf"{_I_AM} an? (?P<x>[\w-]+(?: [\w-]+)?) by (?:profession|trade)", "Works as {x}.", "profession"),
+    (rf"\b[Mm]y birthday is {_DATE}", "Birthday: {x}.", "birthday"),
+    (rf"\bI was born (?:on |in ){_DATE}", "Born {x}.", "birthday"),
+    (rf"\bI was born in {_PLACE}", "Born in {x}.", "place of birth"),
+    (rf"{_I_AM} (?P<x>\d{{1,3}}) years old", "{x} years old.", "age"),
     (
         rf"\b[Mm]y (?P<y>{_KIN})(?:'s name is|’s name is| is called| is named) {_NAME}",
-        "The person's {y} is called {x}.", "{y} name",
+        "{y}: {x}.", "{y} name",
     ),
     (
         r"\b[Mm]y (?:favourite|favorite) (?P<y>[\w-]+(?: [\w-]+)?) (?:is|are) (?P<x>[\w'’-]+(?: [\w'’-]+){0,4})",
-        "The person's favourite {y} is {x}.", "favourite {y}",
+        "Favourite {y}: {x}.", "favourite {y}",
     ),
     (
         (rf"{_I_AM}{_OFTEN} allergic to "
          r"(?P<x>[\w'’-]+(?:(?:,| and| or|, and)? (?!(?:but|so|because)\b)[\w'’-]+){0,5})"),
-        "The person is allergic to {x}.", "allergies",
+        "Is allergic to {x}.", "allergies",
     ),
-    (rf"{_I_AM}{_OFTEN} (?:an? )?(?P<x>vegan|vegetarian|pescatarian)\b", "The person is {x}.", "diet"),
-    (rf"\bI{_OFTEN} prefer {_THING}", "The person prefers {x}.", ""),
-    (rf"\bI{_OFTEN} (?:love|enjoy|like) {_THING}", "The person likes {x}.", "opinion {x}"),
+    (rf"{_I_AM}{_OFTEN} (?:an? )?(?P<x>vegan|vegetarian|pescatarian)\b", "Is {x}.", "diet"),
+    (rf"\bI{_OFTEN} prefer {_THING}", "Prefers {x}.", ""),
+    (rf"\bI{_OFTEN} (?:love|enjoy|like) {_THING}", "Likes {x}.", "opinion {x}"),
     (
         rf"\bI{_OFTEN} (?:hate|dislike|can(?:'|’|no)t stand|do(?:n't|n’t| not) like) {_THING}",
-        "The person does not like {x}.", "opinion {x}",
+        "Does not like {x}.", "opinion {x}",
     ),
-    (rf"\bI{_OFTEN} speak (?P<x>[A-Z]\w+(?:(?:,| and|, and) [A-Z]\w+)*)", "The person speaks {x}.", "languages"),
+    (rf"\bI{_OFTEN} speak (?P<x>[A-Z]\w+(?:(?:,| and|, and) [A-Z]\w+)*)", "Speaks {x}.", "languages"),
     (
         r"\b[Mm]y (?P<y>e-?mail(?: address)?|phone(?: number)?|telephone number) is (?P<x>[\w.+@()/ -]{4,60}\w)",
-        "The person's {y} is {x}.", "{y}",
+        "{y}: {x}.", "{y}",
     ),
     (
         rf"\b[Mm]y (?P<y>(?:\w+ )?(?:appointment|deadline|flight|exam|wedding|interview|trip|surgery)) is {_DATE}",
-        "The person's {y} is {x}.", "{y}",
+        "{y}: {x}.", "{y}",
     ),
 )  # fmt: skip
-"""A pattern, the fact and its topic; `{x}` and `{y}` are the groups. The case of letters counts."""
+"""A pattern, the fact and its topic; `{x}` and `{y}` are the groups. The case of letters counts. Facts do not name the
+person: models are told whom they are about, and people read them about themselves."""
 _REMEMBER: Final = re.compile(
     r"^(?:(?:please|and|also|ok|okay|so),? )*(?:can you |could you )?"
     r"(?:remember|do(?:n't|n’t| not) forget|keep in mind|make a note|note down)(?: that|:|,)\s*(?P<x>\S.{3,})$",
@@ -115,9 +117,9 @@ def _read(sentence: str, turn: RememberedTurn) -> list[FactDraft]:
     if found:
         return found
     if request:
-        return [FactDraft(f"The person asked to remember: {content.rstrip('.! ')}.", "", turn)]
+        return [FactDraft(f"Asked to remember: {content.rstrip('.! ')}.", "", turn)]
     wish = _WISH.match(sentence)
-    return [FactDraft(f"The person wishes: {wish['x'].rstrip('.! ')}.", "", turn)] if wish else []
+    return [FactDraft(f"Wishes: {wish['x'].rstrip('.! ')}.", "", turn)] if wish else []
 
 
 def _facts(sentence: str) -> Iterator[tuple[str, str]]:
@@ -126,4 +128,5 @@ def _facts(sentence: str) -> Iterator[tuple[str, str]]:
     for pattern, text, about in _RULES:
         if match := re.search(pattern, sentence):
             groups = {name: " ".join((value or "").split()).rstrip(",. ") for name, value in match.groupdict().items()}
-            yield text.format(**groups), about.format(**{name: value.lower() for name, value in groups.items()})
+            fact = text.format(**groups)
+            yield fact[:1].upper() + fact[1:], about.format(**{name: value.lower() for name, value in groups.items()})

@@ -1,11 +1,12 @@
-"""The agent port: what answers a turn, and where it writes."""
+"""The agent port: what answers a turn, and where it writes. Which agent answers: `app.agents`; how its failure ends the
+run: `engine.executor`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from holdfast.core.events import ApprovalRequested, Decision, Event, InputAction, InputRequested
-from holdfast.core.ids import ApprovalId
+from holdfast.core.events import ApprovalRequested, Decision, Event, InputAction, InputRequested, MessageSteered
+from holdfast.core.ids import ApprovalId, MessageId
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json
 from holdfast.core.run import Run
@@ -71,7 +72,20 @@ class AgentOutput(Protocol):
         """Ask a person while a tool runs, one question at a time. The run waits with its task kept, for at most
         `expires_in` seconds. A cancelled caller withdraws the question."""
 
-    def new_approval_id(self) -> ApprovalId: ...
+    async def take_steering(self, known: Collection[MessageId]) -> Sequence[MessageSteered]:
+        """What the user has added to the run since, in order, without the messages in `known`, which the transcript
+        has. The agent commits each event before its next step; one that it does not commit is sent as the next
+        message."""
+
+    def new_approval_id(self) -> ApprovalId:
+        """For `ask`."""
+
+    def new_question_id(self) -> ApprovalId:
+        """For `ask_during_call`."""
+
+    def new_user_question_id(self) -> ApprovalId:
+        """For `ask` with a question whose answer is the result of the call (`core.user_questions`). A later turn has
+        the result."""
 
 
 class AgentError(Exception):
@@ -92,6 +106,10 @@ class Agent(Protocol):
     @property
     def can_resume(self) -> bool:
         """Whether it can resume a turn from its transcript after a crash."""
+
+    @property
+    def can_steer(self) -> bool:
+        """Whether it reads what the user adds to an active run (`AgentOutput.take_steering`)."""
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         """Answer the turn and return the finish reason. When cancelled, close the upstream connection and re-raise."""

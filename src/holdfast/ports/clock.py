@@ -1,4 +1,5 @@
-"""The clock and id ports: the engine gets the time and new ids from here, never from the system."""
+"""The clock and id ports: the engine gets the time and new ids from here, never from the system. The real ones:
+`system`."""
 
 from typing import Protocol
 

@@ -1,4 +1,5 @@
-"""The file ports: attachment contents by digest, and agents' working directories."""
+"""The file ports: attachment contents by digest, and agents' working directories. Where contents are:
+`storage.file_store`, in a cluster `storage.postgres.files`; where directories are: `agents.chat.workspaces`."""
 
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
@@ -24,8 +25,12 @@ class Files(Protocol):
     def delete(self, sha256: str) -> None: ...
 
 
-class Workspaces(Protocol):
+class WorkspaceEraser(Protocol):
     """The working directories of sessions. Synchronous: called from worker threads."""
 
     def erase(self, sid: SessionId) -> None:
-        """Delete a session's directory, if it exists. OSError: some of it is left; try again."""
+        """Delete a session's directory, if it exists, and what people deleted in it. OSError: some of it is left; try
+        again."""
+
+    def expire_trash(self, now: float) -> None:
+        """Delete what people deleted long ago."""

@@ -1,4 +1,5 @@
-"""The journal port: the append-only events of each run."""
+"""The journal port: the append-only events of each run. The checks of an append (epoch, seal, sequence):
+`storage.append_checks`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

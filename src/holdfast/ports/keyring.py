@@ -1,4 +1,5 @@
-"""The keyring port: password hash, logins, API tokens and provider keys."""
+"""The keyring port: password hash, logins, API tokens and provider keys. Where it is stored: `storage.key_file`, in a
+cluster `storage.postgres.keyring`; who checks credentials: `server.authenticator`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,5 @@
-"""The memory port: providers that recall before a run and commit at boundaries."""
+"""The memory port: providers that recall before a run and commit at boundaries. When a provider is asked, and for how
+long: `engine.session_memory`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from holdfast.core.events import ReasoningDelta, StepRetrying, TextDelta, ToolDelta, Usage
 from holdfast.core.parts import Json, ReasoningPart, TextPart
@@ -54,6 +54,7 @@ class ProviderStatus:
     key_name: str = ""  # The environment variable, if the key comes from there
     added: bool = False  # Whether it was added on a page, where it can be removed
     title: str = ""  # The name that is shown to people, if it is another
+    images: bool = False  # Whether its models are sent images even if it does not say that they can see them
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class ModelInfo:
     abilities: frozenset[Ability] = frozenset()
     available: bool = True
     reason: str | None = None  # Why it is not available and what to do, in words for people
+    settings: frozenset[str] = frozenset()  # Those that it takes; others are left out of requests
 
 
 # ---- requests ----
@@ -191,6 +193,10 @@ class Model(Protocol):
         iteration."""
 
 
+UNSUPPORTED: Final = "unsupported-"  # Before the name of a setting, in the code of a `ModelError`
+
+
 class ModelError(AgentError):
     """The model could not answer. `code` is stable (`auth`, `rate-limit`, `context-length`, `unavailable`, `timeout`,
-    `protocol`, `refused`, `bad-request`); the message says what happened and what to do."""
+    `protocol`, `refused`, `bad-request`, `unsupported-` with the name of a setting); the message says what happened and
+    what to do."""

@@ -1,20 +1,36 @@
-"""The store port: transactions over sessions, messages, runs, approvals, memory, files and the change feed."""
+"""The store port: transactions over sessions, messages, runs, approvals, memory, files, shares and the change feed.
+What each transaction writes: `engine.transactions`."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
 from holdfast.core.events import Decision
-from holdfast.core.ids import ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import (
+    ApprovalId,
+    FactId,
+    FileId,
+    MessageId,
+    NodeId,
+    OwnerId,
+    ProjectId,
+    RunId,
+    SessionId,
+    ShareId,
+    SubscriptionId,
+)
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import FilePart, Json
+from holdfast.core.project import Project
 from holdfast.core.run import Run
-from holdfast.core.session import Compaction, Message, Session
+from holdfast.core.session import Compaction, Message, Role, Session
+from holdfast.core.shares import Share
+from holdfast.core.usage import UsageSum
 
 T = TypeVar("T")
 
-ChangeKind = Literal["session.changed", "session.deleted", "run.changed", "approval.changed"]
+ChangeKind = Literal["session.changed", "session.deleted", "run.changed", "approval.changed", "project.changed"]
 
 # ---- values: sessions, messages and runs are those of core ----
 
@@ -27,6 +43,19 @@ class SessionQuery:
     limit: int = 50
     before: tuple[float, SessionId] | None = None  # Only sessions after this (updated_at, id) in the list
     comparisons: bool | None = None  # Only sessions of comparisons, or only others; see `core.session.COMPARE`
+    archived_projects: bool = True  # False: without the sessions of archived projects
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectQuery:
+    owner: OwnerId
+    archived: bool = False
+    limit: int = 50
+    after: tuple[str, ProjectId] | None = None  # Only projects after this (name, id) in the list
+
+
+SettingPath = tuple[str, ...]
+"""Names that lead to a value inside the settings of a run. They become part of a statement: constants only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +65,44 @@ class RunQuery:
     status: Collection[str] | None = None
     limit: int = 50
     before: tuple[float, RunId] | None = None  # Only runs after this (created_at, id) in the list
+    oldest_first: bool = False
+    among_newest: int | None = None  # Only so many of the owner's newest runs with the first status
+    settings_with: Mapping[SettingPath, str | None] = field(default_factory=dict)
+    """Only runs whose settings have these texts at these paths; None: any value but null."""
+    settings_without: Collection[SettingPath] = ()  # Only runs whose settings have nothing there, or null
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """When a run started and ended, if it has."""
+
+    started_at: float | None
+    ended_at: float | None
+
+
+UsageGrouping = Literal["day", "model", "project"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """Which runs are summed: those of the owner that ended in this time and reported what they used. The times begin
+    with a quarter of an hour (`core.usage.QUARTER`)."""
+
+    owner: OwnerId
+    since: float
+    until: float  # Runs that ended at this moment are left out
+    by: UsageGrouping = "model"
+    utc_offset: float = 0.0  # Seconds that the time zone of the days is ahead of UTC
+    session_id: SessionId | None = None  # Only its runs, without those that were erased
+
+
+@dataclass(frozen=True, slots=True)
+class PathEntry:
+    """A message of a path, without its contents."""
+
+    id: MessageId
+    role: Role
+    run_id: RunId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +153,8 @@ class Fact:
     key: str  # The subject. An owner has one fact per key: a later one replaces the earlier one.
     text: str
     session_id: SessionId
-    message_id: MessageId  # The answer of the turn it came from. Session and message may be deleted by now.
+    message_id: MessageId  # The answer of the turn it came from. Session and message may be deleted by now; both are
+    # empty if a person added it by hand.
     said_at: float
     created_at: float
     updated_at: float
@@ -110,13 +178,53 @@ class StoredFile:
         return FilePart(self.id, self.name, self.media_type, self.size)
 
 
+PushKind = Literal["done", "failed", "approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class PushSubscription:
+    """A browser that is sent notifications, as its push service named it (RFC 8030), and what it is told."""
+
+    id: SubscriptionId
+    owner: OwnerId
+    endpoint: str  # Where messages to it are sent; unique
+    p256dh: str  # Its public key and secret, which messages are encrypted with (RFC 8291), as base64url
+    auth: str
+    device: str  # Such as "Firefox on Linux"
+    credential: str | None  # The login or token that it was made with; None: of a server without a password
+    done: bool
+    failed: bool
+    approval: bool
+    shows_title: bool  # Whether notifications contain the title of the chat
+    created_at: float
+    succeeded_at: float | None = None  # The last message that its push service accepted
+    failed_at: float | None = None
+    failure: str | None = None  # Why the last one was not accepted; None if it was
+
+
+@dataclass(frozen=True, slots=True)
+class PushMessage:
+    """A row of the outbox: a notification that a subscription is still to be sent. Whoever sends it moves `due_at`,
+    which keeps others from sending it until then."""
+
+    subscription_id: SubscriptionId
+    tag: str  # The run, or the question: a repeat of the message, or a newer one with the tag, replaces it
+    owner: OwnerId
+    kind: PushKind
+    session_id: SessionId
+    run_id: RunId
+    created_at: float
+    due_at: float
+    attempts: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A row of the change feed."""
 
     kind: ChangeKind
     owner: OwnerId
-    session_id: SessionId
+    session_id: SessionId  # Empty if a project changed: the list of projects is to be read again
     run_id: RunId | None = None
     approval_id: ApprovalId | None = None
     status: str | None = None
@@ -133,13 +241,26 @@ class SessionRows(Protocol):
     def sessions(self, query: SessionQuery) -> Sequence[Session]:
         """List sessions, newest activity first, without deleted ones."""
 
+    def session_ids(self, owner: OwnerId) -> Sequence[SessionId]:
+        """All that are not deleted, newest activity first, archived ones last."""
+
     def deleted_sessions(self, limit: int) -> Sequence[SessionId]:
         """List deleted sessions whose rows are not erased yet."""
 
     def drop_session(self, sid: SessionId) -> None:
-        """Erase a session with everything that belongs to it except facts."""
+        """Erase a session with everything that belongs to it, except facts and what its runs used."""
 
     def message(self, mid: MessageId) -> Message | None: ...
+    def known_messages(self, sid: SessionId, mids: Collection[MessageId]) -> Collection[MessageId]:
+        """Those of the ids that messages of the session have, in no order; `mids` should be a few hundred at most."""
+
+    def message_within(self, mid: MessageId, max_bytes: int) -> Message | None:
+        """The message. It is without parts if those have more bytes as JSON."""
+
+    def path(self, mid: MessageId) -> Sequence[PathEntry]:
+        """List the messages from the root to this one, oldest first, without their contents. A message that is not in
+        the tree has no path."""
+
     def add_message(self, message: Message) -> None:
         """`put_message` of one whose id is new."""
 
@@ -169,13 +290,21 @@ class RunRows(Protocol):
         """Insert or replace a run. StorageError: another run of this owner and session has the key."""
 
     def drop_run(self, rid: RunId) -> None:
-        """Erase a run and its approvals."""
+        """Erase a run and its approvals. What it used is still counted by `usage`."""
 
     def renew_leases(self, lease: Lease, held: Collection[RunId], connections: Collection[RunId]) -> Sequence[Run]:
         """Renew the leases in `held` that the same holder still has, and set the connection lease of every run in
         `connections`, in one statement. Returns the named runs that are open, as they are now, in no order."""
 
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None: ...
+    def cancel_key(self, sid: SessionId, key: str) -> None:
+        """Note that a request with this idempotency key is to be refused; a repeat changes its time."""
+
+    def key_cancelled_at(self, sid: SessionId, key: str) -> float | None: ...
+    def count_cancelled_keys(self, sid: SessionId) -> int: ...
+    def trim_cancelled_keys(self, sid: SessionId, before: float) -> None:
+        """Forget the canceled keys of a session that were noted before this time."""
+
     def open_runs(self, sid: SessionId) -> Sequence[Run]:
         """List the queued, running and waiting runs of a session by rank."""
 
@@ -187,13 +316,33 @@ class RunRows(Protocol):
 
     def claimable_runs(self, limit: int) -> Sequence[Run]:
         """List queued runs without an intent whose session has no running or waiting run and no queued run ahead of
-        them, by rank. A queued run in the tree goes ahead of all that are not."""
+        them, by rank. A queued run in the tree goes ahead of all that are not; one that another run has taken
+        (`Run.is_taken`) is ahead of none."""
+
+    def shown_open_runs(self, sid: SessionId) -> Sequence[Run]:
+        """`open_runs`, with `UNREAD_SETTINGS`."""
 
     def runs(self, query: RunQuery) -> Sequence[Run]:
-        """List runs, newest first by (created_at, id)."""
+        """List runs, newest first by (created_at, id), with `UNREAD_SETTINGS`."""
+
+    def run_times(self, rids: Collection[RunId]) -> Mapping[RunId, RunTimes]:
+        """The times of those of the runs that exist, in one statement; `rids` should be a few hundred at most."""
+
+    def count_open_runs(self) -> Mapping[str, int]:
+        """How many runs have each open status; statuses that none has are left out."""
+
+    def queued_bytes(self, sid: SessionId) -> int:
+        """How many bytes the user messages of a session's turns outside the tree have as JSON, without the ended."""
 
     def has_queued_runs(self, owner: OwnerId, count: int) -> bool:
         """Whether the owner has at least `count` queued runs, `count` being positive."""
+
+    def usage(self, query: UsageQuery) -> Sequence[UsageSum]:
+        """Sum what runs used, also those whose rows were erased since, per group and model, in no order. The model of a
+        run without one is `agent:` and the name of its agent; a session without a project has the project ''."""
+
+    def trim_erased_usage(self, ended_before: float) -> None:
+        """Forget what runs used that ended before this time and whose rows are erased."""
 
     def prunable_runs(self, ended_before: float, limit: int) -> Sequence[RunId]:
         """List ended runs whose journal may be pruned. A run whose output was never found keeps its journal."""
@@ -273,11 +422,68 @@ class FileRows(Protocol):
     def file(self, fid: FileId) -> StoredFile | None: ...
     def put_file(self, file: StoredFile) -> None: ...
     def orphan_files(self, created_before: float, limit: int) -> Sequence[StoredFile]:
-        """List files that no message refers to, oldest first."""
+        """List files that no message, share or project refers to, oldest first."""
 
     def drop_file(self, fid: FileId) -> None: ...
     def digest_in_use(self, sha256: str) -> bool:
         """Whether any file row has this content."""
+
+
+class ShareRows(Protocol):
+    """Share links. A share belongs to its session and is erased with it."""
+
+    def share(self, share_id: ShareId) -> Share | None: ...
+    def share_with_token(self, token_digest: str) -> Share | None: ...
+    def shares(self, owner: OwnerId, limit: int, before: tuple[float, ShareId] | None = None) -> Sequence[Share]:
+        """List shares, newest first by (created_at, id)."""
+
+    def shared_bytes(self, owner: OwnerId) -> tuple[int, int]:
+        """How many shares an owner has, and how many bytes their contents have."""
+
+    def expired_shares(self, by: float, limit: int) -> Sequence[ShareId]:
+        """List shares of all owners that end at `by` or before."""
+
+    def add_share(self, share: Share) -> None: ...
+    def touch_share(self, share_id: ShareId, at: float) -> None:
+        """Set when a share was last opened; one that is gone stays so."""
+
+    def drop_shares(self, share_ids: Collection[ShareId]) -> None: ...
+    def drop_session_shares(self, sid: SessionId) -> None: ...
+
+
+class ProjectRows(Protocol):
+    """Projects and their files."""
+
+    def project(self, pid: ProjectId) -> Project | None: ...
+    def project_named(self, owner: OwnerId, name: str) -> Project | None:
+        """The project with this name, or the one that had it until all its chats are moved."""
+
+    def projects(self, query: ProjectQuery) -> Sequence[Project]:
+        """List projects by (name, id), without those being removed."""
+
+    def count_projects(self, owner: OwnerId) -> int: ...
+    def count_chats(self, owner: OwnerId, names: Collection[str]) -> Mapping[str, int]:
+        """How many sessions that are neither archived nor deleted have each of these projects; none is left out."""
+
+    def unfinished_projects(self, limit: int) -> Sequence[Project]:
+        """List projects of all owners whose chats are still to be moved or removed."""
+
+    def add_project(self, project: Project) -> None:
+        """Insert a project, unless its owner has one of this name."""
+
+    def put_project(self, project: Project) -> None:
+        """Insert or replace a project. StorageError: another project of this owner has the name."""
+
+    def drop_project(self, pid: ProjectId) -> None:
+        """Erase a project. Its files stay, and its sessions are not changed."""
+
+    def project_files(self, pid: ProjectId) -> Sequence[StoredFile]:
+        """List the files of a project in the order in which they were added."""
+
+    def add_project_file(self, pid: ProjectId, fid: FileId) -> None:
+        """Add a stored file to a project, unless it is there."""
+
+    def drop_project_file(self, pid: ProjectId, fid: FileId) -> None: ...
 
 
 class ChangeRows(Protocol):
@@ -299,7 +505,41 @@ class ChangeRows(Protocol):
         """Erase all but the newest `keep` changes."""
 
 
-class Tx(SessionRows, RunRows, ApprovalRows, MemoryRows, FileRows, ChangeRows, Protocol):
+class PushRows(Protocol):
+    """Push subscriptions, and the outbox of messages to them."""
+
+    def push_subscription(self, pid: SubscriptionId) -> PushSubscription | None: ...
+    def push_subscription_at(self, endpoint: str) -> PushSubscription | None: ...
+    def push_subscriptions(self, owner: OwnerId) -> Sequence[PushSubscription]:
+        """List the subscriptions of an owner, oldest first."""
+
+    def has_push_subscriptions(self) -> bool:
+        """Whether any owner has one."""
+
+    def put_push_subscription(self, subscription: PushSubscription) -> None:
+        """Insert or replace a subscription. StorageError: another one has the endpoint."""
+
+    def drop_push_subscription(self, pid: SubscriptionId) -> None:
+        """Erase a subscription and the messages to it."""
+
+    def add_push(self, kind: PushKind, tag: str, run: Run) -> None:
+        """Insert a message, due now, to each of the owner's subscriptions that wants this kind, or replace the one
+        with this tag. One statement, which reads and writes nothing if there is no subscription."""
+
+    def due_pushes(self, by: float, limit: int) -> Sequence[PushMessage]:
+        """List messages whose `due_at` is not later than `by`, the earliest first."""
+
+    def next_push(self) -> float | None:
+        """The smallest `due_at`."""
+
+    def push(self, pid: SubscriptionId, tag: str) -> PushMessage | None: ...
+    def put_push(self, message: PushMessage) -> None: ...
+    def drop_push(self, pid: SubscriptionId, tag: str) -> None: ...
+
+
+class Tx(
+    SessionRows, RunRows, ApprovalRows, MemoryRows, FileRows, ShareRows, ProjectRows, PushRows, ChangeRows, Protocol
+):
     """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
 
     `put_*` writes the whole value (insert or replace by id). Deleted sessions are returned like others: `deleted_at`
@@ -330,5 +570,8 @@ class Store(Protocol):
 
     def free_bytes(self) -> int | None:
         """Free space on the medium, or None if unknown."""
+
+    async def reusable_bytes(self) -> int:
+        """Free space inside the store's own files, which deleted rows left and new ones use; 0 if unknown."""
 
     async def close(self) -> None: ...

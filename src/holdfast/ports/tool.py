@@ -1,5 +1,7 @@
 """The tool port. A tool describes itself and runs; the agent loop decides whether it runs and journals it. A tool
-catches only its own failures: cancellation ends it at once, and it leaves nothing running."""
+catches only its own failures: cancellation ends it at once, and it leaves nothing running. Whether a call needs
+approval: `tools.approval_policy`; whether one may be repeated after a crash: `ToolTraits.repeatable`, which each tool
+sets (those of MCP servers: `tools.mcp.tool_mapping`)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -61,6 +63,7 @@ class ToolTraits:
     repeatable: bool = False  # Safe to run again if it is unknown how the last run ended
     read_only: bool = False  # Changes nothing, so several calls may run concurrently
     rule: Rule = "ask"  # The default rule, used if no other is set
+    asks_user: bool = False  # A call is a question to the user: it is not run, and the answer is its result
     instructions: str = ""  # What its MCP server tells models about its tools
 
 

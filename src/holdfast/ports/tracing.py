@@ -1,4 +1,5 @@
-"""The tracing port: where the spans of runs go."""
+"""The tracing port: receives the spans of settled runs. Whether there is a receiver: `app.tracing`; what a span
+contains: `core.run_spans`."""
 
 from typing import Protocol
 

@@ -1,4 +1,5 @@
-"""The wakeups port: hints between nodes that something may have changed. They may be lost."""
+"""The wakeups port: hints between nodes that something may have changed. They may be lost. The engine's side is
+`engine.signals`, the transport `storage.wakeup_transport`."""
 
 from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,5 @@
-"""The checks of an append that all journal adapters share."""
+"""The checks of an append (epoch, seal, sequence) that all journal adapters share: an append of a node that has lost
+its lease is refused here, even if the node does not know it yet."""
 
 from collections.abc import Sequence
 from typing import Final

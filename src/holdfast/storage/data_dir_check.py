@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.core.errors import HoldfastError
-from holdfast.ports.check_result import CheckResult
+from holdfast.ports.health_check import CheckResult
 from holdfast.storage import filesystem
 from holdfast.storage.file_store import path_of
 from holdfast.storage.key_file import KeyFile
+from holdfast.storage.sql.sessions import COMPARISONS
 from holdfast.storage.sqlite import database, database_upgrade, schema
 from holdfast.storage.sqlite.consistency import count_unknown_runs
 from holdfast.storage.sqlite.data_dir import lock_holder
@@ -82,7 +83,10 @@ def _database(
 
 def _store(files: Path, db: sqlite3.Connection) -> Iterator[CheckResult]:
     counts = {table: _one(db, f"SELECT count(*) FROM {table}") for table in ("sessions", "messages", "runs")}
-    yield CheckResult("contents", True, ", ".join(f"{n} {table}" for table, n in counts.items()))
+    compared = _one(db, "SELECT count(*) FROM sessions WHERE settings LIKE ?", COMPARISONS)
+    counts["sessions"] -= compared
+    text = ", ".join(f"{n} {table}" for table, n in counts.items())
+    yield CheckResult("contents", True, text + (f", {compared} sessions of comparisons" if compared else ""))
     opened = _one(db, "SELECT count(*) FROM runs WHERE status IN ('queued', 'running', 'waiting')")
     yield CheckResult("open runs", True, str(opened))
     pending = _one(db, "SELECT count(*) FROM runs WHERE recovery_state = 'pending'")
@@ -98,7 +102,7 @@ def _store(files: Path, db: sqlite3.Connection) -> Iterator[CheckResult]:
 def _journal(db: sqlite3.Connection) -> Iterator[CheckResult]:
     unsettled = _one(db, "SELECT count(*) FROM runs WHERE archived = 0 AND pruned = 0")
     segments = _one(db, "SELECT count(*) FROM segments")
-    yield CheckResult("journal", True, f"{unsettled} unsettled, {segments} segments")
+    yield CheckResult("journal", True, f"{unsettled} unfinished runs, {segments} archived segments")
 
 
 def _agreement(path: Path) -> Iterator[CheckResult]:
@@ -117,6 +121,6 @@ def _room(path: Path) -> Iterator[CheckResult]:
         yield CheckResult("disk", enough, f"{free / 1e9:.1f} GB free" + ("" if enough else "; free some disk space"))
 
 
-def _one(db: sqlite3.Connection, sql: str) -> int:
-    (value,) = db.execute(sql).fetchone()
+def _one(db: sqlite3.Connection, sql: str, *values: str) -> int:
+    (value,) = db.execute(sql, values).fetchone()
     return int(value)

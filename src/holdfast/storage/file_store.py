@@ -1,5 +1,6 @@
 """Contents of attached files in the data directory, by digest: `<root>/ab/<sha256>`. Names and types are rows in the
-store; no client input becomes part of a path. Synchronous and thread-safe, for worker threads.
+store; no client input becomes part of a path. Synchronous and thread-safe, for worker threads. When a content is
+deleted: `engine.retention`.
 
 A content may be deleted while the same one is saved again. The caller must make sure that no file row has the digest
 and none is about to: saving and committing the row both happen before the deletion or both after it.

@@ -1,33 +1,13 @@
 """File system helpers: free space, durable writes, translation of OSError."""
 
-import errno
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-from holdfast.core.errors import StorageError, StorageFullError, StorageUnavailableError
+from holdfast.core.file_errors import storage_error, storage_errors
 
-_NO_SPACE: Final = {errno.ENOSPC, errno.EDQUOT}
-
-
-def from_os(error: OSError, what: str) -> StorageError:
-    """Translate an error; `what` is the beginning of the message."""
-    reason = os.strerror(error.errno).lower() if error.errno else str(error)
-    if error.errno in _NO_SPACE:
-        return StorageFullError(f"{what}: {reason}. Free some disk space.")
-    return StorageUnavailableError(f"{what}: {reason}.")
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Raise an OSError of the block as a StorageError that begins with `what`."""
-    try:
-        yield
-    except OSError as error:
-        raise from_os(error, what) from error
+from_os = storage_error
+translated = storage_errors
 
 
 def free_bytes(directory: Path) -> int | None:

@@ -1,5 +1,5 @@
 """The keyring in the data directory: `keys.json`, mode 0600. It is read again when the file changes, so that `holdfast
-password` and `holdfast token` work next to a running server."""
+password` and `holdfast token` work next to a running server. In a cluster: `storage.postgres.keyring`."""
 
 import fcntl
 import json

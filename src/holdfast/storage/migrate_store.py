@@ -19,22 +19,31 @@ from holdfast.storage.sql.tables import Table
 
 Report = Callable[[str, int, int], None]  # Called with the name of a table, the number of rows copied, and the total
 _PORTION: Final = 500
-_BOOLEANS: Final = frozenset({"pinned", "archived", "in_tree", "pruned"})
+_BOOLEANS: Final = frozenset(
+    {"pinned", "archived", "in_tree", "pruned", "billed", "with_reasoning", "with_tools", "with_files"}
+    | {"done", "failed", "approval", "shows_title"}
+)
 
 
 TABLES: Final = (
     tables.SESSIONS,
     tables.MESSAGES,
     tables.RUNS,
+    tables.ERASED_USAGE,
     tables.APPROVALS,
     tables.COMPACTIONS,
     tables.FILES,
+    tables.SHARES,
+    tables.PROJECTS,
+    tables.PROJECT_FILES,
     tables.GRANTS,
     tables.SETTINGS,
     Table("purges", "run_id", "run_id"),
     tables.LEDGERS,
     tables.DIRTY_TURNS,
     tables.FACTS,
+    tables.PUSH_SUBSCRIPTIONS,
+    tables.PUSHES,
     Table("docs", "n, owner, session_id, message_id, text", "n"),
 )
 

@@ -1,6 +1,7 @@
 """Worker threads for blocking calls: each runs one call after the other and owns one database connection.
 
-asyncio only. Not `to_thread` or an executor: a commit takes about 25 µs, and those cost as much again.
+asyncio only. It uses neither `to_thread` nor an executor: a commit takes about 25 µs, and a call through those as much
+again.
 """
 
 import asyncio

@@ -98,12 +98,14 @@ class _RolledBackError(Exception):
 
 
 class FaultyStore(_Faults):
-    """A store under a plan. `free` overrides `free_bytes` once it is set."""
+    """A store under a plan. Once `free` is set, it overrides `free_bytes`, and `reusable`
+    `reusable_bytes`."""
 
     def __init__(self, inner: Store, plan: Plan | None = None) -> None:
         super().__init__(plan)
         self.inner = inner
         self.free: int | None = None
+        self.reusable = 0
 
     @property
     def generation(self) -> str:
@@ -133,6 +135,9 @@ class FaultyStore(_Faults):
 
     def free_bytes(self) -> int | None:
         return self.inner.free_bytes() if self.free is None else self.free
+
+    async def reusable_bytes(self) -> int:
+        return await self.inner.reusable_bytes() if self.free is None else self.reusable
 
     async def close(self) -> None:
         await self.inner.close()

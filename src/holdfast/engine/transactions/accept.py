@@ -1,28 +1,44 @@
 """Accepts a turn (submit, retry, edit, continue): the user message, the empty answer, the run and the new head are
-written in one transaction. `find_repeated` checks the idempotency key first, in the same transaction. A function may be
-run again after a conflict."""
+written in one transaction. `find_repeated` checks the idempotency key first, in the same transaction. The store
+repeats these functions after a conflict, so they change nothing but `tx`. On a busy session `submit` queues, refuses or
+interrupts as `on_busy` says, and at most `MAX_QUEUED` turns wait; `engine.transactions.run_queue` claims them. A
+reached budget refuses new turns (`engine.transactions.budgets`)."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import KeyReusedError, NotAllowedError, NotFoundError, QuotaExceededError, SessionBusyError
+from holdfast.core.budgets import BudgetState
+from holdfast.core.errors import (
+    KeyCancelledError,
+    KeyReusedError,
+    NotAllowedError,
+    NotFoundError,
+    QueueTooLargeError,
+    QuotaExceededError,
+    SessionBusyError,
+)
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
-from holdfast.core.late_grants import unanswered_calls
+from holdfast.core.late_approvals import unanswered_calls
 from holdfast.core.lease import NodeIdentity
-from holdfast.core.parts import FilePart, Json, Part
+from holdfast.core.memory_ledger import OFF
+from holdfast.core.parts import FilePart, Json, Part, json_size
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
+from holdfast.core.titles import first_words
 from holdfast.core.transcript import CUT_SHORT
-from holdfast.engine.transactions import approvals, session_edits
-from holdfast.engine.transactions.cancel_requests import SUPERSEDED, set_intent, stop_hidden
+from holdfast.engine.transactions import approvals, budgets, memory, projects, session_edits
+from holdfast.engine.transactions.budgets import NO_INPUTS, BudgetInputs
+from holdfast.engine.transactions.cancel_requests import KEYS_CANCELLED_FOR, SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
     get_message,
     get_run,
     get_session,
+    open_turns,
     put_active_session,
     put_run,
 )
@@ -30,7 +46,9 @@ from holdfast.engine.transactions.run_queue import with_lease
 from holdfast.ports.store import Change, Tx
 
 MAX_QUEUED: Final = 100  # Turns of one session that wait
+MAX_QUEUED_BYTES: Final = 8 * 1024 * 1024  # Of the messages of one session that wait; one alone may have more
 MAX_QUEUED_RUNS: Final = 10_000  # Of one owner
+_REMEDY: Final = "Wait for some to be answered, cancel some, or attach the long text as a file."
 OnBusy = Literal["queue", "reject", "interrupt"]
 
 
@@ -47,6 +65,9 @@ class RunOptions:
 
     @property
     def fingerprint(self) -> str:
+        """Empty without a key: nothing is compared with it."""
+        if self.key is None:
+            return ""
         text = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -66,6 +87,8 @@ class TurnRequest:
     attached_by: NodeIdentity | None = None
     on_busy: OnBusy = "queue"
     claimed_by: NodeIdentity | None = None  # A node with room, which executes the run at once if nothing is ahead of it
+    budget_inputs: BudgetInputs = NO_INPUTS
+    titles: bool = True  # Whether a session without a title gets the first words of its first message
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +97,20 @@ class Accepted:
     message: Message  # The user's message
     fresh: bool = True  # False if the idempotency key was known; `run` is then that run as it is now
     stop: tuple[Run, ...] = ()  # Runs whose cancel was requested in the same transaction
+    over_budget: Sequence[BudgetState] = ()  # Budgets that are reached and only warn
 
 
 def find_repeated(tx: Tx, owner: OwnerId, sid: SessionId, options: RunOptions) -> Accepted | None:
-    """The turn that was accepted with this idempotency key, if any. Raises KeyReusedError if its body was another."""
+    """The turn that was accepted with this idempotency key, if any. Raises KeyReusedError if its body was another, and
+    KeyCancelledError if it was canceled before it came."""
     key = options.key
-    run = None if key is None else tx.run_with_key(owner, sid, key)
-    if key is None or run is None:
+    if key is None:
+        return None
+    run = tx.run_with_key(owner, sid, key)
+    if run is None:
+        cancelled_at = tx.key_cancelled_at(sid, key)
+        if cancelled_at is not None and cancelled_at > tx.now - KEYS_CANCELLED_FOR:
+            raise KeyCancelledError(key)
         return None
     if run.fingerprint != options.fingerprint:
         raise KeyReusedError(key, run.id)
@@ -91,7 +121,7 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     """A new user message at the head; on a busy session as `on_busy` says."""
     session = get_session(tx, request.session_id, request.owner)
     check_files(tx, request.input, request.owner)
-    others = tx.open_runs(session.id)
+    others = open_turns(tx, session.id)
     if not others:
         return add_turn(tx, request, session, others, parent=session.head)
     active = [run for run in others if run.in_tree]
@@ -99,17 +129,29 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
         raise SessionBusyError(session.id, (active or others)[0].id)
     if len(others) - len(active) >= MAX_QUEUED:
         raise QuotaExceededError("messages in the queue", MAX_QUEUED, "Wait for some to be answered, or cancel them.")
+    _check_queued_bytes(tx.queued_bytes(session.id), request.input)
     if request.on_busy == "queue":
         return _enqueue(tx, request, session, rank=max(new_rank(tx), others[-1].rank + 1))
     stop = tuple(set_intent(tx, run, SUPERSEDED) for run in active)
     return replace(_enqueue(tx, request, session, rank=others[0].rank - 1), stop=stop)
 
 
+def steer(tx: Tx, request: TurnRequest, rid: RunId, *, steerable: bool) -> Accepted:
+    """Text for an active run, which takes it at its next step (`engine.transactions.steering`); otherwise the next
+    turn."""
+    run = get_run(tx, rid, request.owner)
+    accepted = submit(tx, request)
+    is_active = run.is_open and run.in_tree and run.intent is None
+    if not (steerable and is_active) or accepted.run.in_tree:
+        return accepted
+    return replace(accepted, run=put_run(tx, replace(accepted.run, steers=rid)))
+
+
 def retry(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
     """Another answer to the same user message, beside the earlier ones."""
     session = get_session(tx, request.session_id, request.owner, if_version)
     asked = tree.question(tx, session, mid)
-    return add_turn(tx, request, session, tx.open_runs(session.id), parent=asked.id, question=asked)
+    return add_turn(tx, request, session, open_turns(tx, session.id), parent=asked.id, question=asked)
 
 
 def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:
@@ -119,7 +161,7 @@ def edit(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = 
     if old.role != "user":
         raise NotAllowedError("edit", "only user messages can be edited")
     check_files(tx, request.input, request.owner)
-    return add_turn(tx, request, session, tx.open_runs(session.id), parent=old.parent_id)
+    return add_turn(tx, request, session, open_turns(tx, session.id), parent=old.parent_id)
 
 
 def continue_run(tx: Tx, request: TurnRequest, rid: RunId, allow: frozenset[str] = frozenset()) -> Accepted:
@@ -127,7 +169,7 @@ def continue_run(tx: Tx, request: TurnRequest, rid: RunId, allow: frozenset[str]
     make the calls in `allow`, which were denied because nobody answered in time."""
     earlier = get_run(tx, rid, request.owner)
     session = get_session(tx, request.session_id, request.owner)
-    if others := tx.open_runs(session.id):
+    if others := open_turns(tx, session.id):
         raise SessionBusyError(session.id, others[0].id)
     if earlier.is_pending or earlier.is_unread:
         raise NotAllowedError("continue", "its output has not been recovered yet")
@@ -151,7 +193,7 @@ def branch(tx: Tx, request: TurnRequest, below: MessageId | None, past: Sequence
     Refused while a run is open, because moving the head would stop it."""
     session = get_session(tx, request.session_id, request.owner)
     parent = None if below is None else tree.node(tx, session, below).id
-    if others := tx.open_runs(session.id):
+    if others := open_turns(tx, session.id):
         raise SessionBusyError(session.id, others[0].id)
     check_files(tx, [*(part for message in past for part in message.parts), *request.input], request.owner)
     for message in _not_later_than_now(tx, past):
@@ -160,7 +202,8 @@ def branch(tx: Tx, request: TurnRequest, below: MessageId | None, past: Sequence
 
 
 def begin(tx: Tx, request: TurnRequest, session: Session, past: Sequence[Message]) -> Accepted:
-    """A new session with its history and first turn. If its id is derived from the key, a repeat finds it."""
+    """A new session with its history and first turn. With an idempotency key, the caller derives
+    its id from the key, so that a repeated call finds it."""
     if tx.session(session.id) is not None:
         raise NotAllowedError(
             "repeat the call", "the session made with this idempotency key was deleted; use a new key"
@@ -182,7 +225,9 @@ def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> 
     if run.status != "queued" or run.in_tree:
         raise NotAllowedError("edit the queued message", "it is no longer waiting in the queue")
     check_files(tx, parts, owner)
-    message = replace(get_message(tx, run.user_message_id), parts=parts)
+    earlier = get_message(tx, run.user_message_id)
+    _check_queued_bytes(tx.queued_bytes(run.session_id) - json_size(earlier.parts), parts)
+    message = replace(earlier, parts=parts)
     tx.put_message(message)
     tx.add_change(Change("session.changed", owner, run.session_id))
     return Accepted(put_run(tx, run), message)
@@ -201,26 +246,56 @@ def check_files(tx: Tx, parts: Iterable[Part], owner: OwnerId) -> None:
                 raise NotFoundError("file", part.file_id)
 
 
-def _new_run(
+def _settings(
+    tx: Tx,
     request: TurnRequest,
     session: Session,
-    now: float,
+    preferences: Mapping[str, Json],
+    question: Message | None,
+    project: Json,
+) -> Json:
+    """The settings of the new run, with what it is given of its project. If memory is off for it, that is recorded with
+    it: turning memory on again must not remember it, nor an answer to a question that was asked while memory was
+    off."""
+    settings = request.options.settings
+    if not isinstance(settings, dict | None):
+        return settings
+    asked_by = None if question is None or question.run_id is None else tx.run(question.run_id)
+    is_off = memory.is_off(session, preferences, project) or (
+        asked_by is not None and memory.named_provider(asked_by.settings) == OFF
+    )
+    given = {name: value for name, value in (settings or {}).items() if name != chat_settings.PROJECT}
+    recorded = {} if project is None else {chat_settings.PROJECT: project}
+    return {**given, **recorded, **({"memory": OFF} if is_off else {})} or settings
+
+
+def _new_run(
+    tx: Tx,
+    request: TurnRequest,
+    session: Session,
     rank: int,
     *,
     in_tree: bool,
     question: Message | None = None,
     continues: RunId | None = None,
-) -> Run:
-    options = request.options
-    return Run(
+) -> tuple[Run, Sequence[BudgetState]]:
+    """The run, unless a budget refuses it. Every run is made here."""
+    options, now, preferences = request.options, tx.now, tx.settings(session.owner)
+    agent = options.agent or session.agent
+    if continues is None:
+        project, project_model = projects.of_turn(tx, session, agent)
+    else:  # it goes on with what the earlier run was given
+        project, project_model = chat_settings.project_of(options.settings), None
+    over_budget = budgets.check(tx, session.owner, preferences, request.budget_inputs)
+    run = Run(
         id=request.run_id,
         owner=session.owner,
         session_id=session.id,
         message_id=request.message_id,
         user_message_id=request.user_message_id if question is None else question.id,
-        agent=options.agent or session.agent,
-        model=options.model or session.model,
-        settings=options.settings,
+        agent=agent,
+        model=options.model or session.model or project_model,
+        settings=_settings(tx, request, session, preferences, question, project),
         lifetime=options.lifetime,
         created_at=now,
         rank=rank,
@@ -230,6 +305,7 @@ def _new_run(
         fingerprint=options.fingerprint,
         continues=continues,
     )
+    return run, over_budget
 
 
 def _question(request: TurnRequest, run: Run, parent: MessageId | None, now: float) -> Message:
@@ -277,16 +353,26 @@ def add_turn(
     now = tx.now
     if request.claimed_by is None or others:
         _check_queue(tx, session.owner)
-    run = _new_run(request, session, now, new_rank(tx), in_tree=True, question=question, continues=continues)
+    rank = new_rank(tx)
+    run, over_budget = _new_run(tx, request, session, rank, in_tree=True, question=question, continues=continues)
     if question is None:
         question = _question(request, run, parent, now)
         tx.add_message(question)
+        if request.titles:
+            session = _titled(session, question)
     tx.add_message(_answer(run, now))
     session = put_active_session(tx, tree.append(session, run.message_id))
     if request.claimed_by is not None and not others:
         run = with_lease(run, request.claimed_by, tx.now)
     put_run(tx, run)
-    return Accepted(run, question, stop=stop_hidden(tx, session, others))
+    return Accepted(run, question, stop=stop_hidden(tx, session, others), over_budget=over_budget)
+
+
+def _titled(session: Session, question: Message) -> Session:
+    """Titled by its first message until a model or a person gives it a title; also by another version of that."""
+    if session.titled_by != "nobody" or (session.title and question.parent_id is not None):
+        return session
+    return replace(session, title=first_words(question.parts) or session.title)
 
 
 def _check_queue(tx: Tx, owner: OwnerId) -> None:
@@ -294,13 +380,19 @@ def _check_queue(tx: Tx, owner: OwnerId) -> None:
         raise QuotaExceededError("queued runs", MAX_QUEUED_RUNS, "Wait for some to be executed, or cancel them.")
 
 
+def _check_queued_bytes(others: int, parts: Sequence[Part]) -> None:
+    """`others`: the bytes of the session's other queued messages."""
+    if others and others + json_size(parts) > MAX_QUEUED_BYTES:
+        raise QueueTooLargeError("bytes of queued messages", MAX_QUEUED_BYTES, _REMEDY)
+
+
 def _enqueue(tx: Tx, request: TurnRequest, session: Session, *, rank: int) -> Accepted:
     """Store the turn outside the tree until its run is claimed."""
     _check_queue(tx, session.owner)
-    run = _new_run(request, session, tx.now, rank, in_tree=False)
+    run, over_budget = _new_run(tx, request, session, rank, in_tree=False)
     question = _question(request, run, None, tx.now)
     tx.add_message(question)
     tx.add_message(_answer(run, tx.now))
     put_active_session(tx, session)
     put_run(tx, run)
-    return Accepted(run, question)
+    return Accepted(run, question, over_budget=over_budget)

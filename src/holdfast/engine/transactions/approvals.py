@@ -1,26 +1,47 @@
-"""Questions of runs to a person: ask, park while waiting, decide, expire. Each function is one transaction."""
+"""Questions of runs to a person: ask, park while waiting, decide, expire. Each function is one transaction. The first
+answer counts; a later one raises AlreadyDecidedError. When their run ends, `run_endings.settle` denies what is open;
+when an unanswered one is denied: `answer_within` in `engine.settings`; whether a call asks: `tools.approval_policy`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from holdfast.core import user_questions
 from holdfast.core.errors import AlreadyDecidedError, InvalidInputError, NotAllowedError, NotFoundError
-from holdfast.core.events import ApprovalRequested, Decision, InputAction, InputRequested
+from holdfast.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Decision,
+    Event,
+    InputAction,
+    InputRequested,
+    ToolFinished,
+)
 from holdfast.core.form_schema import answer_problem
 from holdfast.core.ids import ApprovalId, OwnerId, RunId
 from holdfast.core.parts import Json
 from holdfast.core.run import Run, step
+from holdfast.engine.transactions import notifications
 from holdfast.engine.transactions.row_access import get_run, put_approval, put_run
 from holdfast.ports.agent import ApprovalAnswer, InputAnswer
 from holdfast.ports.store import Approval, Tx
 
-_INPUT: Final = "holdfast.input"  # Marks the row of a running tool's question
+QUESTION: Final = "inp"
+"""The kind of the ids of running tools' questions. An id is the engine's; a program can write anything into `args`."""
+_INPUT: Final = "holdfast.input"  # The question in the `args` of its row
 _CALLS: Final = "holdfast.calls"  # Those of a grant
+RESTARTED: Final = "The agent was restarted before anybody answered."
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
     """Store a question before anybody is shown it. False if the run is to end or is no longer ours. A repeat changes
     nothing: the question may have been answered since."""
+    if _is_question(asked.approval_id):
+        raise ValueError(f"{asked.approval_id} is the id of a running tool's question, not of an approval")
+    return _ask(tx, rid, epoch, asked)
+
+
+def _ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
     run = tx.run(rid)
     if run is None or run.epoch != epoch or run.intent is not None or run.status != "running":
         return False
@@ -30,33 +51,59 @@ def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:
         put_approval(tx, replace(old, decision="deny", decided_at=tx.now))
     question = (asked.call_id, asked.name, asked.args, asked.reason)
     put_approval(tx, Approval(asked.approval_id, run.owner, run.id, run.session_id, *question, tx.now))
+    notifications.note_question(tx, run, asked.approval_id)
     return True
 
 
 def ask_input(tx: Tx, rid: RunId, epoch: int, asked: InputRequested) -> bool:
     """`ask` for a question of a running tool."""
+    if not _is_question(asked.request_id):
+        raise ValueError(f"{asked.request_id} is not the id of a question")
     args = {_INPUT: {"schema": asked.schema}}
-    return ask(tx, rid, epoch, ApprovalRequested(asked.request_id, asked.call_id, asked.server, args, asked.message))
+    return _ask(tx, rid, epoch, ApprovalRequested(asked.request_id, asked.call_id, asked.server, args, asked.message))
 
 
 def answer_input(
     tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, action: InputAction, content: Mapping[str, Json]
 ) -> Run:
-    """Answer the question of a running tool; the first answer counts. The values stay in the row until they are
-    read."""
+    """Answer the question of a running tool or of the model; the first answer counts. The values for a tool stay in the
+    row until they are read."""
     approval = tx.approval(aid)
-    if approval is None or approval.run_id != rid or not isinstance(approval.args, dict) or _INPUT not in approval.args:
+    if approval is None or approval.run_id != rid or not (_is_question(aid) or user_questions.is_user_question(aid)):
         raise NotFoundError("question", aid)
+    if user_questions.is_user_question(aid):
+        return _answer_user_question(tx, approval, owner, action, content)
     schema = approval.args[_INPUT]["schema"]
     if action == "accept" and schema is not None and (problem := answer_problem(schema, content)) is not None:
         raise InvalidInputError(f"content.{problem[0]}"[:200], problem[1])
-    run = decide(tx, rid, aid, owner, "once" if action == "accept" else "deny")
+    run = close(tx, rid, aid, owner, "once" if action == "accept" else "deny")
     values = content if action == "accept" and schema is not None else {}
     args = {_INPUT: {"schema": schema, "action": action, "content": dict(values)}}
     decided = tx.approval(aid)
     assert decided is not None
     tx.put_approval(replace(decided, args=args))
     return run
+
+
+def _answer_user_question(
+    tx: Tx, asked: Approval, owner: OwnerId, action: InputAction, content: Mapping[str, Json]
+) -> Run:
+    """The answer is the note of the row."""
+    if action != "accept":
+        return close(tx, asked.run_id, asked.id, owner, "deny")
+    answer = content.get(user_questions.ANSWER)
+    if (problem := user_questions.answer_problem(asked.args, answer)) is not None:
+        raise InvalidInputError(f"content.{user_questions.ANSWER}", problem)
+    return close(tx, asked.run_id, asked.id, owner, "once", answer)
+
+
+def resolution(asked: Approval, decision: Decision) -> list[Event]:
+    """What the journal says of an answer that a parked run finds. Of a question to the user, the result of the call is
+    in the same commit: it is never asked twice."""
+    if not user_questions.is_user_question(asked.id):
+        return [ApprovalResolved(asked.id, decision, asked.note)]
+    result = user_questions.result_of(decision, asked.note)
+    return [ApprovalResolved(asked.id, decision), ToolFinished(asked.call_id, result)]
 
 
 def read_input(tx: Tx, aid: ApprovalId) -> tuple[InputAnswer, str | None] | None:
@@ -95,7 +142,18 @@ def park(tx: Tx, rid: RunId, epoch: int, aid: ApprovalId, *, keep_lease: bool) -
 
 
 def decide(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decision, note: str | None = None) -> Run:
-    """Answer a question; the first answer counts. A parked run is requeued; one that kept its task goes on."""
+    """Answer an approval; the first answer counts. A parked run is requeued; one that kept its task goes on."""
+    if _is_question(aid) or user_questions.is_user_question(aid):
+        raise NotFoundError("approval", aid)
+    return close(tx, rid, aid, owner, decision, note)
+
+
+def _is_question(aid: ApprovalId) -> bool:
+    return aid.startswith(f"{QUESTION}_")
+
+
+def close(tx: Tx, rid: RunId, aid: ApprovalId, owner: OwnerId, decision: Decision, note: str | None = None) -> Run:
+    """`decide` for either kind."""
     run = get_run(tx, rid, owner)
     approval = tx.approval(aid)
     if approval is None or approval.run_id != rid:
@@ -142,6 +200,12 @@ def _grant_id(rid: RunId) -> ApprovalId:
     return ApprovalId(f"grant_{rid}")
 
 
+def deny_open(tx: Tx, run: Run, note: str | None = None) -> None:
+    """Deny the open questions of a run whose asker is gone."""
+    for approval in tx.open_approvals(run.id):
+        put_approval(tx, replace(approval, decision="deny", decided_at=tx.now, note=note))
+
+
 def expire(tx: Tx, asked_before: float, note: str, limit: int) -> list[Run]:
     """Deny questions asked before `asked_before`, with `note` as the reason."""
     denied = []
@@ -150,5 +214,5 @@ def expire(tx: Tx, asked_before: float, note: str, limit: int) -> list[Run]:
         if run is None or not run.is_open:
             put_approval(tx, replace(approval, decision="deny", decided_at=tx.now))
         elif run.intent is None:
-            denied.append(decide(tx, run.id, approval.id, run.owner, "deny", note))
+            denied.append(close(tx, run.id, approval.id, run.owner, "deny", note))
     return denied

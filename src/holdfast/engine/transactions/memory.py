@@ -1,13 +1,15 @@
 """Steps of a session's memory ledger, and the facts of the built-in memory. Each function is a transaction or part of
-one; the provider is called between `begin` and `finish`, outside any transaction."""
+one; the provider is called between `begin` and `finish`, outside any transaction. A turn that was accepted while memory
+was off is never remembered (`is_off`)."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.core import memory_ledger
-from holdfast.core.ids import FactId, SessionId
+from holdfast.core import chat_settings, memory_ledger, memory_scope, project
+from holdfast.core.ids import FactId, MessageId, OwnerId, SessionId
 from holdfast.core.lease import Lease, NodeIdentity, is_live
-from holdfast.core.memory_ledger import OFF, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
+from holdfast.core.memory_ledger import OFF, ON, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
 from holdfast.core.parts import Json, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.session import Session
@@ -62,11 +64,29 @@ def named_provider(settings: Json) -> str | None:
 
 
 def handle_of(tx: Tx, session: Session, run: Run, policy: MemoryPolicy) -> str | None:
-    """The provider for the run, or `OFF`. A run may opt out of memory but not choose another provider."""
-    if not session.is_kept or OFF in (named_provider(run.settings), named_provider(session.settings)):
+    """The provider for the run, or `OFF`. A run may opt out of memory but not choose another provider. Whether the
+    owner's defaults turn memory off was recorded with the run when it was accepted, as was its project, which may have
+    a memory of its own (`core.memory_scope`)."""
+    named = named_provider(session.settings)
+    if not session.is_kept or OFF in (named_provider(run.settings), named):
         return OFF
     ledger = tx.ledger(session.id)
-    return named_provider(session.settings) or (None if ledger is None else ledger.handle) or policy.default
+    last = None if ledger is None or ledger.handle is None else memory_scope.provider_of(ledger.handle)
+    provider = (None if named == ON else named) or last or policy.default
+    own = project.memory_of(run.settings)
+    if own is None or provider == OFF:
+        return provider
+    # Without a provider, one that is named later would put the turn into the memory of all chats.
+    return OFF if provider is None else memory_scope.scoped(provider, own[0])
+
+
+def is_off(session: Session, preferences: Mapping[str, Json], of_project: Json = None) -> bool:
+    """Whether memory is off for a turn that is accepted now: the session decides, else its project (as a run records
+    it), else the owner's defaults."""
+    named = named_provider(session.settings) or named_provider(of_project)
+    if named is not None:
+        return named == OFF
+    return chat_settings.defaults(session, preferences).get("memory") == OFF
 
 
 def complete(tx: Tx, session: Session, run: Run, policy: MemoryPolicy) -> None:
@@ -84,34 +104,34 @@ def complete(tx: Tx, session: Session, run: Run, policy: MemoryPolicy) -> None:
 # ---- boundaries ----
 
 
-def reach(tx: Tx, sid: SessionId) -> int:
+def reach_boundary(tx: Tx, sid: SessionId) -> int:
     """A boundary: everything dirty is to be committed now. Returns the last turn."""
     ledger = tx.ledger(sid)
     if ledger is None:
         return 0
-    tx.put_ledger(memory_ledger.reach(ledger, tx.now))
+    tx.put_ledger(memory_ledger.reach_boundary(ledger, tx.now))
     return ledger.completed
 
 
-def ripen(tx: Tx, limit: int) -> list[tuple[SessionId, int]]:
+def reach_due_boundaries(tx: Tx, limit: int) -> list[tuple[SessionId, int]]:
     """Sessions that are due, and up to which turn they are to be committed."""
-    found = [memory_ledger.ripen(ledger, tx.now) for ledger in tx.due_ledgers(tx.now, limit)]
+    found = [memory_ledger.reach_due_boundary(ledger, tx.now) for ledger in tx.due_ledgers(tx.now, limit)]
     for ledger in found:
         tx.put_ledger(ledger)
     return [(ledger.session_id, ledger.boundary) for ledger in found]
 
 
-def reach_all(tx: Tx, limit: int) -> None:
+def reach_all_boundaries(tx: Tx, limit: int) -> None:
     """A boundary for everything that an earlier process left dirty."""
     for ledger in tx.due_ledgers(RESTS, limit):
-        tx.put_ledger(memory_ledger.reach(ledger, tx.now))
+        tx.put_ledger(memory_ledger.reach_boundary(ledger, tx.now))
 
 
 def follow(tx: Tx, session: Session) -> None:
     """A new session is a boundary of the session that it names as its predecessor."""
     before = None if session.previous_session_id is None else tx.session(session.previous_session_id)
     if before is not None and before.owner == session.owner:
-        reach(tx, before.id)
+        reach_boundary(tx, before.id)
 
 
 def clear(tx: Tx, sid: SessionId) -> None:
@@ -119,7 +139,7 @@ def clear(tx: Tx, sid: SessionId) -> None:
     for turn in tx.dirty_turns(sid, _ALL):
         if turn.words is None:
             tx.put_dirty_turn(replace(turn, words=_words(tx, turn)))
-    reach(tx, sid)
+    reach_boundary(tx, sid)
 
 
 def delete(tx: Tx, sid: SessionId, forget: bool) -> None:
@@ -128,7 +148,7 @@ def delete(tx: Tx, sid: SessionId, forget: bool) -> None:
         tx.drop_dirty_turns(sid, ledger.completed)
         tx.put_ledger(memory_ledger.forget(ledger, tx.now))
     else:
-        reach(tx, sid)
+        reach_boundary(tx, sid)
 
 
 def discard(tx: Tx, sid: SessionId) -> None:
@@ -178,7 +198,8 @@ def _batch(tx: Tx, ledger: Ledger, commit: MemoryCommit, turns: Sequence[DirtyTu
     session, run = tx.session(sid), tx.run(turns[0].run_id) if turns else None
     model = (session and session.model) or (run and run.model) or None
     remembered = [_remembered(tx, turn) for turn in turns if commit.first <= turn.n <= commit.last]
-    return MemoryBatch(memory_ledger.commit_id(sid, commit), ledger.owner, sid, model, remembered)
+    owner = memory_scope.owner_of(ledger.owner, memory_scope.project_of(commit.handle))
+    return MemoryBatch(memory_ledger.commit_id(sid, commit), owner, sid, model, remembered)
 
 
 def _remembered(tx: Tx, turn: DirtyTurn) -> RememberedTurn:
@@ -232,13 +253,15 @@ def _changed(tx: Tx, ledger: Ledger) -> None:
 
 
 def apply(tx: Tx, batch: MemoryBatch, facts: Sequence[NewFact], ids: Sequence[FactId]) -> bool:
-    """Store the facts of a batch and mark it as applied. False if it was before, or the session is gone or
-    forgotten."""
+    """Store the facts of a batch and mark it as applied. False if it was before, or the session is gone or forgotten.
+    The facts of a project's own memory are dropped if the project was deleted."""
     ledger = tx.ledger(batch.session_id)
     if ledger is None or ledger.forget or not batch.turns or ledger.applied >= batch.turns[-1].n:
         return False
-    for new, fid in zip(facts, ids, strict=True):
-        _learn(tx, batch, new, fid)
+    pid = memory_scope.project_of_owner(batch.owner)
+    if pid is None or ((found := tx.project(pid)) is not None and found.removal is None):
+        for new, fid in zip(facts, ids, strict=True):
+            _learn(tx, batch, new, fid)
     tx.put_ledger(replace(ledger, applied=batch.turns[-1].n))
     return True
 
@@ -252,6 +275,19 @@ def _learn(tx: Tx, batch: MemoryBatch, new: NewFact, fid: FactId) -> None:
     elif known.said_at <= new.said_at and known.text != new.text and not new.key.startswith(_UNIQUE):
         known = replace(known, text=new.text, vector=new.vector, updated_at=tx.now, confirmed=False)
         tx.put_fact(replace(known, session_id=batch.session_id, message_id=new.message_id, said_at=new.said_at))
+
+
+def note(tx: Tx, owner: OwnerId, fid: FactId, text: str) -> Fact:
+    """What a person wrote down: confirmed, from no session, and never replaced by what they say later."""
+    key = _UNIQUE + hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    known = tx.fact_with_key(owner, key)
+    if known is not None and known.text == text:
+        return known
+    if known is not None:
+        key = _UNIQUE + fid  # that one has another text by now
+    fact = Fact(fid, owner, key, text, SessionId(""), MessageId(""), tx.now, tx.now, tx.now, confirmed=True)
+    tx.put_fact(fact)
+    return tx.fact(fid) or fact
 
 
 def amend(tx: Tx, fact: Fact, text: str | None, pinned: bool | None, confirmed: bool | None = None) -> Fact:

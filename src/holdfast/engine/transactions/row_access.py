@@ -1,5 +1,8 @@
-"""Finds and writes single rows, with the change-feed entry that belongs to each kind."""
+"""Finds and writes single rows, with the change-feed entry that belongs to each kind, and decides which writes are
+activity and move `updated_at` (how often finished tools do: `touch_every` in `engine.settings`). An edit with a version
+that is no longer the session's raises VersionMismatchError here; without a version the last edit wins."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import NotFoundError, VersionMismatchError
@@ -35,6 +38,11 @@ def get_message(tx: Tx, mid: MessageId) -> Message:
     return message
 
 
+def open_turns(tx: Tx, sid: SessionId) -> Sequence[Run]:
+    """The open runs of the session, without those that wait for the journal of another run: they keep nobody busy."""
+    return [run for run in tx.open_runs(sid) if not run.is_taken]
+
+
 def put_run(tx: Tx, run: Run) -> Run:
     tx.put_run(run)
     tx.add_change(Change("run.changed", run.owner, run.session_id, run.id, status=run.status))
@@ -50,9 +58,17 @@ def put_session(tx: Tx, session: Session, updated_at: float | None = None) -> Se
 
 
 def put_active_session(tx: Tx, session: Session) -> Session:
-    """`put_session` for an activity, which moves `updated_at`: a turn was accepted or settled, or a tool finished. A
-    rename or a pin is not an activity."""
+    """`put_session` for an activity, which moves `updated_at`: a turn was accepted or settled. A rename or a pin is not
+    an activity."""
     return put_session(tx, session, tx.now)
+
+
+def touch_session(tx: Tx, sid: SessionId) -> None:
+    """A finished tool is activity. The version stays: nothing that anybody edits has changed."""
+    session = tx.session(sid)
+    if session is not None and session.deleted_at is None:
+        tx.put_session(replace(session, updated_at=tx.now))
+        tx.add_change(Change("session.changed", session.owner, sid))
 
 
 def put_approval(tx: Tx, approval: Approval) -> None:

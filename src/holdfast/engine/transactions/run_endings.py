@@ -1,32 +1,26 @@
-"""How a run ends in the store: cancel, settling, later recovery. Each function is one transaction.
+"""How a run ends in the store: settling, later recovery. Each function is one transaction. What a run that ends leaves
+to the next queued one: `engine.transactions.run_queue`; requests to end one: `engine.transactions.cancel_requests`.
 
 `settle` is the only one that fills a message. When cancel and finish race, the journal's terminal event has decided
 before `settle` is called; a cancel that comes later changes nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.core.errors import NotAllowedError
 from holdfast.core.events import Event, RunResumed
 from holdfast.core.ids import OwnerId, RunId
-from holdfast.core.late_grants import mark_allowed
+from holdfast.core.late_approvals import mark_allowed
 from holdfast.core.lease import NodeIdentity
-from holdfast.core.run import ENDING_VERB, Intent, Recovery, Run, after
+from holdfast.core.run import ENDING_VERB, Recovery, Run, after
 from holdfast.core.seed_events import seed_events
 from holdfast.core.session import Session, with_transcript
-from holdfast.core.transcript import Transcript
-from holdfast.engine.transactions import approvals, memory
-from holdfast.engine.transactions.cancel_requests import set_intent
+from holdfast.core.transcript import Transcript, steered_ids
+from holdfast.engine.transactions import approvals, memory, notifications, steering
 from holdfast.engine.transactions.memory import MemoryPolicy
-from holdfast.engine.transactions.row_access import get_run, put_active_session, put_approval, put_run
+from holdfast.engine.transactions.row_access import get_run, put_active_session, put_run
 from holdfast.ports.store import Change, Tx
-
-
-def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:
-    """Record the intent to cancel an open run; one that has ended stays as it is."""
-    run = get_run(tx, rid, owner)
-    return set_intent(tx, run, Intent("cancelled", reason=reason)) if run.is_open else run
 
 
 def seed(tx: Tx, run: Run, *, begun: bool) -> list[Event]:
@@ -50,6 +44,7 @@ class Settled:
     session: Session | None = None
     has_queue: bool = False
     is_new: bool = False  # False if the run had ended before
+    added: Sequence[Run] = ()  # Turns whose text is part of the run, and that are to end
 
 
 def settle(
@@ -95,15 +90,12 @@ def settle(
         put_active_session(tx, session)
         if memory_policy is not None and run.status == "complete":
             memory.complete(tx, session, run, memory_policy)
-    deny_open(tx, run)
+        notifications.note_end(tx, run, session)
+    approvals.deny_open(tx, run)
+    is_deleted = session is None or session.deleted_at is not None
+    added = steering.resolve(tx, run, steered_ids(transcript.parts), is_deleted=is_deleted)
     put_run(tx, run)
-    return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)), is_new=True)
-
-
-def deny_open(tx: Tx, run: Run, note: str | None = None) -> None:
-    """Deny the open questions of a run that nobody executes any more."""
-    for approval in tx.open_approvals(run.id):
-        put_approval(tx, replace(approval, decision="deny", decided_at=tx.now, note=note))
+    return Settled(run, session, has_queue=bool(tx.open_runs(run.session_id)), is_new=True, added=added)
 
 
 def mark_pruned(tx: Tx, rids: Iterable[RunId]) -> None:
@@ -138,6 +130,7 @@ def end_attempt(tx: Tx, held: Run, recovery: Recovery) -> None:
         tx.put_run(run)
         return
     put_run(tx, run)
+    steering.give_up(tx, run)
     message = tx.message(run.message_id)
     if message is not None:
         tx.put_message(replace(message, recovery=recovery.state))

@@ -1,4 +1,6 @@
-"""The queue: which queued runs are claimed, in which order, and their leases. Each function is one transaction.
+"""The queue: which queued runs are claimed, in which order, and their leases. Each function is one transaction. The
+next run is claimed however the one before it ended, failed and cancelled included; how many may wait is decided in
+`engine.transactions.accept`.
 
 A session executes one run at a time. Runs are claimed by rank, then id; within a session a run in the tree goes first
 (`_CLAIMABLE` in storage/sql/runs.py). `accept.submit` gives ranks: later turns queue behind earlier ones, an
@@ -12,6 +14,7 @@ from holdfast.core import message_tree as tree
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity, is_live
 from holdfast.core.run import Intent, Run, after, step
+from holdfast.engine.transactions.approvals import RESTARTED, deny_open
 from holdfast.engine.transactions.row_access import get_message, put_run, put_session
 from holdfast.ports.store import Tx
 
@@ -50,12 +53,13 @@ def _join(tx: Tx, run: Run) -> Run:
     return replace(run, in_tree=True)
 
 
-def unclaim(tx: Tx, runs: Iterable[Run]) -> None:
-    """Requeue runs of a node that is stopping, unless somebody has claimed them since."""
-    for claimed in runs:
-        run = tx.run(claimed.id)
-        if run is not None and run.status == "running" and run.epoch == claimed.epoch:
-            put_run(tx, replace(step(run, "requeue"), lease=None))
+def unclaim(tx: Tx, claimed: Run, *, can_park: bool) -> None:
+    """Requeue a run of a node that is stopping, unless somebody has claimed it since."""
+    run = tx.run(claimed.id)
+    if run is not None and run.status == "running" and run.epoch == claimed.epoch:
+        if not can_park:
+            deny_open(tx, run, RESTARTED)  # stored when the stop came: nothing waits for the answer
+        put_run(tx, replace(step(run, "requeue"), lease=None))
 
 
 def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[Run]:

@@ -1,23 +1,33 @@
-"""Edits of sessions. Each function is one transaction, which also requests the cancel of the runs it hides."""
+"""Edits of sessions. Each function is one transaction, which also requests the cancel of the runs it hides. Of two
+parallel edits the first wins if the client sent the session's version (`row_access.get_session`: the other is refused);
+without one, as in the page, both are applied and the last wins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core import message_tree as tree
-from holdfast.core.errors import NotAllowedError, SessionBusyError
+from holdfast.core.chat_settings import SESSION_FIELDS
+from holdfast.core.edited_answers import edited_answer, with_text
+from holdfast.core.errors import InvalidInputError, NotAllowedError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.transactions import memory
+from holdfast.engine.transactions import memory, projects, steering
 from holdfast.engine.transactions.cancel_requests import set_intent, stop_hidden
-from holdfast.engine.transactions.row_access import get_run, get_session, put_session
+from holdfast.engine.transactions.row_access import (
+    get_run,
+    get_session,
+    open_turns,
+    put_active_session,
+    put_session,
+)
 from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
-_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options"})
+_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options", *SESSION_FIELDS})
 """Settings of a session that the API has fields for."""
 
 
@@ -28,6 +38,8 @@ class Edited:
 
 
 def create(tx: Tx, session: Session) -> Session:
+    """A new session. It is without a project if the one that it names is being deleted."""
+    session = replace(session, project=projects.name_for(tx, session.owner, session.project))
     tx.put_session(session)
     memory.follow(tx, session)
     tx.add_change(Change("session.changed", session.owner, session.id))
@@ -84,6 +96,8 @@ def amend(
     session = get_session(tx, sid, owner, if_version)
     if "title" in fields:
         fields = {**fields, "titled_by": "person"}
+    if fields.get("project"):
+        fields = {**fields, "project": projects.require_name(tx, owner, fields["project"])}
     session = replace(session, **with_settings(fields, fields.get("settings", session.settings)))
     if memory.named_provider(session.settings) == OFF:
         memory.discard(tx, sid)
@@ -98,91 +112,26 @@ def title(tx: Tx, sid: SessionId, owner: OwnerId, text: str) -> Session:
     return put_session(tx, replace(session, title=text, titled_by="model"))
 
 
-def fork(
-    tx: Tx, sid: SessionId, owner: OwnerId, last: MessageId, new_sid: SessionId, new_ids: Sequence[MessageId]
-) -> Session:
-    """A copy of the shown path up to `last`, with `new_ids` as the ids of its messages."""
+def retitle(tx: Tx, sid: SessionId, owner: OwnerId, seen: str, text: str) -> Session:
+    """Replace the title `seen` with a generated one. Another title was set meanwhile, and stays."""
     session = get_session(tx, sid, owner)
-    fresh = iter(new_ids)
-    new = replace(
-        session,
-        id=new_sid,
-        created_at=tx.now,
-        updated_at=tx.now,
-        previous_session_id=None,
-        settings=_without_keep(session.settings),
-        pinned=False,
-        archived=False,
-        head=None,
-        redo=(),
-        version=1,
-    )
-    new, copies = tree.fork(tx, session, last, new, lambda: next(fresh))
-    return adopt(tx, new, copies, ())
-
-
-def _without_keep(settings: Json) -> Json:
-    """A fork of a temporary session is kept."""
-    return (
-        {name: value for name, value in settings.items() if name != "keep"} if isinstance(settings, dict) else settings
-    )
+    return session if session.title != seen else put_session(tx, replace(session, title=text, titled_by="model"))
 
 
 def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
     """Store a whole session from elsewhere under unused ids. Its `updated_at` stays."""
     create(tx, session)
     for message in messages:
-        tx.put_message(message)
+        tx.add_message(message)
     for compaction in compactions:
         tx.put_compaction(compaction)
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """What an import added to a session: its number of new messages, or why the session was left alone."""
-
-    session: Session
-    is_new: bool = False
-    added: int = 0
-    refusal: str | None = None
-
-
-def merge(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Merged:
-    """Store a session under derived ids, or the messages that it lacks. Nothing stored is changed: not its title or
-    flags, nor a message. The head moves only if it is where the last import left it."""
-    stored = tx.session(session.id)
-    if stored is None:
-        return Merged(adopt(tx, session, messages, compactions), is_new=True, added=len(messages))
-    if stored.deleted_at is not None:
-        return Merged(stored, refusal="it was deleted a moment ago; import it again later")
-    new = [message for message in messages if tx.message(message.id) is None]
-    if not new:
-        return Merged(stored)
-    if tx.open_runs(stored.id):
-        return Merged(stored, refusal="it is being answered; import it again later")
-    known = tx.compactions(stored.id)
-    for message in new:
-        tx.put_message(message)
-    for compaction in compactions:
-        if compaction.message_id not in known:
-            tx.put_compaction(compaction)
-    if _left_by_import(stored):
-        stored = replace(stored, head=session.head, redo=(), settings={**stored.settings, **session.settings})
-    return Merged(
-        put_session(tx, replace(stored, updated_at=max(stored.updated_at, session.updated_at))), added=len(new)
-    )
-
-
-def _left_by_import(session: Session) -> bool:
-    origin = session.settings.get("origin") if isinstance(session.settings, dict) else None
-    return isinstance(origin, dict) and origin.get("head") == session.head
-
-
 def append(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, messages: Sequence[Message]) -> Edited:
     """Add messages without runs below the head, in order. Refused while a run is open: its answer is the head."""
     session = get_session(tx, sid, owner, if_version)
-    if others := tx.open_runs(sid):
+    if others := open_turns(tx, sid):
         raise SessionBusyError(sid, others[0].id)
     for message in messages:
         tx.put_message(replace(message, parent_id=session.head, created_at=min(message.created_at, tx.now)))
@@ -190,24 +139,66 @@ def append(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, messa
     return Edited(put_session(tx, session))
 
 
-def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
-    """Erase all messages. Open runs end without a message; queued ones, which are not in the tree, stay."""
+@dataclass(frozen=True, slots=True)
+class EditedAnswer:
+    message: Message
+    stop: tuple[Run, ...] = ()
+
+
+def edit_answer(
+    tx: Tx,
+    sid: SessionId,
+    owner: OwnerId,
+    if_version: int | None,
+    mid: MessageId,
+    text: str,
+    new_mid: MessageId,
+    key: str | None,
+) -> EditedAnswer:
+    """Another version of an answer, as its sibling and the new head. `new_mid` is derived from `key`, if there is one,
+    so that a repeat finds what the first call made."""
+    session = get_session(tx, sid, owner)
+    original = tree.node(tx, session, mid)
+    made = tx.message(new_mid)
+    if made is not None:
+        if (made.parent_id, made.parts) != (original.parent_id, with_text(original.parts, text)):
+            raise InvalidInputError("Idempotency-Key", "was used for another request; use a new key")
+        return EditedAnswer(made)
     session = get_session(tx, sid, owner, if_version)
-    stop = []
+    if original.role != "assistant":
+        raise NotAllowedError("edit the answer", "it is a message of the user, which is edited by sending it again")
+    if original.status == "streaming" or original.recovery == "pending":
+        raise NotAllowedError("edit the answer", "it is not complete yet")
+    message = edited_answer(original, text, new_mid, key, tx.now)
+    tx.add_message(message)
+    session = put_active_session(tx, tree.append(session, message.id))
+    return EditedAnswer(message, stop_hidden(tx, session, tx.open_runs(sid)))
+
+
+def clear(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
+    """Erase all messages and shares. Open runs end without a message; queued ones, which are not in the tree, stay."""
+    session = get_session(tx, sid, owner, if_version)
+    lost: list[Run] = []
     for run in tx.runs(RunQuery(owner, sid, limit=_ALL)):
         if not run.is_open:
+            lost += steering.give_up(tx, run) if run.is_pending else ()
             tx.queue_purges([run.id])
             tx.drop_run(run.id)
-        elif run.in_tree:
-            stop.append(set_intent(tx, run, Intent("cancelled", reason="cleared")))
+    stop = [set_intent(tx, run, Intent("cancelled", reason="cleared")) for run in tx.open_runs(sid) if run.in_tree]
     memory.clear(tx, sid)
+    tx.drop_session_shares(sid)
     tx.drop_messages(sid)
-    return Edited(put_session(tx, tree.clear(session)), tuple(stop))
+    return Edited(put_session(tx, _without_words(tree.clear(session))), (*stop, *lost))
+
+
+def _without_words(session: Session) -> Session:
+    """Without the title that its first message gave it: that message is erased."""
+    return replace(session, title="") if session.titled_by == "nobody" else session
 
 
 def erase_turn(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
-    """Erase a run with its question, answer and journal. The two messages stay, empty, because others may be below; the
-    session's only run takes the session with it."""
+    """Erase a run with its question, answer and journal, and what was shared of the session, which may show them. The
+    two messages stay, empty, because others may be below; the session's only run takes the session with it."""
     run = get_run(tx, rid, owner)
     if run.is_open:
         raise NotAllowedError("delete the run", "it is still open; cancel it first")
@@ -218,28 +209,36 @@ def erase_turn(tx: Tx, rid: RunId, owner: OwnerId) -> Run:
     for mid in (run.user_message_id, run.message_id):
         message = tx.message(mid)
         if message is not None:
+            session = session if message.parent_id is not None else _without_words(session)
             tx.put_message(replace(message, parts=(), run_id=None, key=None, error=None, last_seq=0))
+    if run.is_pending:
+        steering.give_up(tx, run)
     tx.queue_purges([rid])
     tx.drop_run(rid)
+    tx.drop_session_shares(session.id)
     put_session(tx, session)
     return run
 
 
 def delete(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None, forget: bool = False) -> Edited:
-    """Hide the session; `purge` erases it later. With `forget` its turns are not committed but deleted from memory."""
+    """Hide the session and end its shares; `purge` erases it later. With `forget` its turns are not committed but
+    deleted from memory."""
     session = get_session(tx, sid, owner, if_version)
-    stop = tuple(set_intent(tx, run, Intent("cancelled", reason="deleted")) for run in tx.open_runs(sid))
+    stop = tuple(set_intent(tx, run, Intent("cancelled", reason="deleted")) for run in open_turns(tx, sid))
+    stop += tuple(steering.drop(tx, run) for run in tx.open_runs(sid) if run.is_taken)
     session = replace(session, deleted_at=tx.now, version=session.version + 1)
     tx.put_session(session)
+    tx.drop_session_shares(sid)
     memory.delete(tx, sid, forget)
     tx.add_change(Change("session.deleted", owner, sid))
     return Edited(session, stop)
 
 
 def purge(tx: Tx, sid: SessionId, remembers: bool = False) -> bool:
-    """Erase a deleted session, unless a run of it is open or (`remembers`) its turns are not yet in memory."""
+    """Erase a deleted session, unless a run of it is open, (`remembers`) its turns are not yet in memory, or it is
+    still being imported (`imports.stage`)."""
     session = tx.session(sid)
-    if session is None or session.deleted_at is None or tx.open_runs(sid):
+    if session is None or session.deleted_at is None or session.deleted_at > tx.now or tx.open_runs(sid):
         return False
     if remembers and not memory.is_over(tx, sid):
         return False
@@ -254,11 +253,3 @@ def compact(tx: Tx, compaction: Compaction) -> Session:
     tree.node(tx, session, compaction.message_id)
     tx.put_compaction(compaction)
     return put_session(tx, session)
-
-
-def touch(tx: Tx, sid: SessionId) -> None:
-    """A finished tool is activity. The version stays: nothing that anybody edits has changed."""
-    session = tx.session(sid)
-    if session is not None and session.deleted_at is None:
-        tx.put_session(replace(session, updated_at=tx.now))
-        tx.add_change(Change("session.changed", session.owner, sid))

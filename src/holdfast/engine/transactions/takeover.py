@@ -1,5 +1,5 @@
 """Taking over runs whose node is gone: the leases of orphaned runs move to this node, or the runs are requeued to
-continue automatically. `core.recovery.verdict` decides which. Each function is one transaction."""
+continue automatically. `core.recovery_rules.decide_orphan` decides which. Each function is one transaction."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -7,14 +7,14 @@ from typing import Final
 
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
-from holdfast.core.recovery import AgentAbilities, RecoveryPolicy, verdict
+from holdfast.core.recovery_rules import AgentAbilities, RecoveryPolicy, decide_orphan
 from holdfast.core.run import Recovery, Run, step
+from holdfast.engine.transactions import notifications, steering
+from holdfast.engine.transactions.approvals import RESTARTED, deny_open
 from holdfast.engine.transactions.cancel_requests import DISCONNECTED
 from holdfast.engine.transactions.row_access import put_run
-from holdfast.engine.transactions.run_endings import deny_open
 from holdfast.ports.store import Change, Tx
 
-UNANSWERED: Final = "The agent was restarted before anybody answered."
 UNREADABLE: Final = "journal-unavailable"  # The reason of a run whose recovery is pending
 
 
@@ -34,12 +34,14 @@ def take_over(
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
         run, agent = replace(run, intent=run.intent or before.intent), abilities(run)
-        what = verdict(run, incarnation=me.incarnation, now=tx.now, agent=agent, policy=policy, gone=True)
-        if what == "leave":
+        decision = decide_orphan(
+            run, incarnation=me.incarnation, now=tx.now, agent=agent, policy=policy, holder_gone=True
+        )
+        if decision == "leave":
             continue
-        if what == "continue" and run.id not in sealed:
+        if decision == "continue" and run.id not in sealed:
             if not agent.park:
-                deny_open(tx, run, UNANSWERED)  # asked right before the crash: nothing waits for the answer
+                deny_open(tx, run, RESTARTED)  # asked right before the crash: nothing waits for the answer
             put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
             continue
         if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left
@@ -59,9 +61,13 @@ def mark_pending(tx: Tx, runs: Iterable[Run]) -> None:
         error = None if run.intent is None else run.intent.error
         run = replace(step(run, "interrupt"), lease=None, recovery=Recovery("pending", tx.now), ended_at=tx.now)
         put_run(tx, replace(run, reason=UNREADABLE, error=error))
+        session = tx.session(run.session_id)
+        if session is not None:
+            notifications.note_end(tx, run, session)
         message = tx.message(run.message_id)
         if message is not None:
             message = replace(message, status="interrupted", recovery="pending", reason=UNREADABLE, error=error)
             tx.put_message(message)
         deny_open(tx, run)
+        steering.release_offered(tx, run)
         tx.add_change(Change("session.changed", run.owner, run.session_id))

@@ -10,7 +10,7 @@ from holdfast.core.errors import AppendRefusedError, JournalPrunedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks, pages
+from holdfast.storage import append_checks, journal_page_limits
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class InMemoryJournal:
     async def read(
         self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
     ) -> Sequence[Entry]:
-        return await _step(lambda: pages.fit(self._entries(run)[after : after + limit], max_bytes))
+        return await _step(lambda: journal_page_limits.fit(self._entries(run)[after : after + limit], max_bytes))
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await _step(lambda: {run: list(self._entries(run)) for run in runs})

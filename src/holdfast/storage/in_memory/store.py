@@ -69,6 +69,9 @@ class InMemoryStore:
     def free_bytes(self) -> int | None:
         return None
 
+    async def reusable_bytes(self) -> int:
+        return 0
+
     async def close(self) -> None:
         """The data remains for the next engine."""
 

@@ -20,6 +20,7 @@ from holdfast.storage.postgres import change_numbers, search
 from holdfast.storage.postgres.connection import TimedConnection
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
 from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
+from holdfast.storage.sql.text_words import EXCERPT_READ
 
 _MESSAGES: Final = Table("messages", f"{MESSAGES.columns}, file_ids")
 
@@ -36,10 +37,18 @@ _ENTER: Final = """
 """
 
 
+_SETTINGS: Final = r"""
+    CASE WHEN strpos(settings, '\u') = 0 THEN settings
+    ELSE regexp_replace(settings, '\\u(0000|d[89a-f]..)', '\\u0020', 'gi') END
+"""
+"""Without characters that PostgreSQL's texts cannot have, of which it would refuse all of the JSON."""
+
+
 class PostgresDialect:
     """One transaction, among those of other nodes."""
 
     false = "false"
+    parts_bytes = "octet_length(parts)"
     in_list = "= ANY(?)"
     list_rows = "SELECT unnest(?::text[])"
     file_is_named = "SELECT 1 FROM messages WHERE file_ids <> '{}' AND file_ids @> ARRAY[files.id::text]"
@@ -52,6 +61,16 @@ class PostgresDialect:
     has_match_since = "SELECT 1 FROM docs WHERE session_id = ? AND n >= ? AND words @@ ?::tsquery LIMIT 1"
     matching_facts = f"{FACTS.select} WHERE words @@ ?::tsquery AND n < ? AND owner = ? ORDER BY n DESC LIMIT ?"
     lock_named = "ORDER BY id FOR UPDATE"
+
+    def setting(self, path: tuple[str, ...]) -> str:
+        is_there = f"strpos(settings, '\"{path[0]}\":') > 0"
+        return f"CASE WHEN {is_there} THEN ({_SETTINGS})::json #>> '{{{','.join(path)}}}' END"
+
+    def usage_number(self, n: int) -> str:
+        return f"CAST(CAST(usage AS json) ->> {n} AS double precision)"
+
+    def whole(self, number: str) -> str:
+        return f"CAST(floor({number}) AS bigint)"
 
     def __init__(self, db: TimedConnection, pipeline: psycopg.Pipeline, *, writes: bool) -> None:
         """The transaction begins with the first statement."""
@@ -146,7 +165,8 @@ class PostgresDialect:
         """In portions: with a LIMIT, PostgreSQL walks a common word's documents backwards and stops."""
         exact, portion = search.unspaced(query.text), limit * 4 + 20
         while True:
-            found = self.fetchall(search.MATCHES, owner, query.expression, before, portion)
+            wanted = (bool(exact), 2 * EXCERPT_READ)
+            found = self.fetchall(search.MATCHES, *wanted, owner, query.expression, before, portion)
             for n, sid, mid, text in found:
                 before = n
                 if all(each in text for each in exact):

@@ -1,5 +1,5 @@
 """The format of events in one value: each frame after its length and checksum. The concatenation of two values is a
-value, so PostgreSQL can join the appends of a run."""
+value, so PostgreSQL can join the appends of a run. A run is read up to its first damaged frame (`unpack`)."""
 
 import struct
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import psycopg
 
 from holdfast.core.errors import HoldfastError
-from holdfast.ports.check_result import CheckResult
+from holdfast.ports.health_check import CheckResult
 from holdfast.storage.postgres import schema
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 

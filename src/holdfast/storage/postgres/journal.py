@@ -13,7 +13,7 @@ from holdfast.core.errors import AppendRefusedError, JournalPrunedError, SeqConf
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks, pages
+from holdfast.storage import append_checks, journal_page_limits
 from holdfast.storage.postgres import frame_packing, schema
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
@@ -85,12 +85,12 @@ _PURGE: Final[LiteralString] = """
     ), open AS (DELETE FROM log USING named WHERE log.run = named.run)
     DELETE FROM settled USING named WHERE settled.run = named.run
 """
-_DROP_MARKS: Final[LiteralString] = """
+_DROP_TOMBSTONES: Final[LiteralString] = """
     DELETE FROM heads WHERE pruned AND run <= (SELECT run FROM heads WHERE pruned ORDER BY run DESC LIMIT 1 OFFSET %s)
 """
-_MAX_MARKS: Final = 10_000
-"""Marks of purged runs that are kept, those of the newest runs. They refuse the first append of a node that was cut
-off; a later one needs the run's row, and the store knows which journals were pruned."""
+_MAX_TOMBSTONES: Final = 10_000
+"""Tombstones (rows of purged runs) that are kept, those of the newest runs. They refuse the first append of a node that
+was cut off; a later one needs the run's row, and the store knows which journals were pruned."""
 _SETTLED_PER_STATEMENT: Final = 100
 _MAX_SEQ: Final = 2**62
 _READERS: Final = 2
@@ -99,7 +99,7 @@ _READERS: Final = 2
 class PostgresJournal:
     def __init__(self, config: PostgresConfig) -> None:
         """Create or upgrade the schema. Blocks."""
-        schema.prepare(config, schema.JOURNAL)
+        schema.create_or_upgrade(config, schema.JOURNAL)
         self._writer = config.worker("journal-writer")
         self._housekeeper = config.worker("journal-housekeeper")
         """Settles and purges, so that no append waits for either."""
@@ -137,7 +137,7 @@ class PostgresJournal:
     ) -> Sequence[Entry]:
         upto = min(after + limit, _MAX_SEQ)
         found = (await self._read([run], after, upto, max_bytes))[run]
-        return pages.fit([entry for entry in found if after < entry.seq <= upto], max_bytes)
+        return journal_page_limits.fit([entry for entry in found if after < entry.seq <= upto], max_bytes)
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await self._read(list(runs), 0, _MAX_SEQ)
@@ -169,7 +169,7 @@ class PostgresJournal:
 
         def work(db: TimedConnection) -> None:
             db.execute(_PURGE, (list(dict.fromkeys(runs)),)).close()
-            db.execute(_DROP_MARKS, (_MAX_MARKS,)).close()
+            db.execute(_DROP_TOMBSTONES, (_MAX_TOMBSTONES,)).close()
 
         await self._housekeeper.run(work)
 

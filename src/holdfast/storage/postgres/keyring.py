@@ -52,7 +52,7 @@ class PostgresKeys:
                 return Keyring(secrets.token_hex(32))  # reading creates nothing
 
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
-        schema.prepare(self._config, schema.STORE)
+        schema.create_or_upgrade(self._config, schema.STORE)
         with translated(), self._config.connect() as db:
             self._cached = after = _change(db, work)
         return after

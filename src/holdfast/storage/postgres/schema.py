@@ -23,6 +23,7 @@ _TYPES: Final = {
     "words": "tsvector",
     "number": "bigint PRIMARY KEY",
     "without_rowid": "",
+    "project_id": "'prj_' || left(replace(gen_random_uuid()::text, '-', ''), 26)",
 }
 
 STORE: Final[Sequence[str]] = (
@@ -88,6 +89,11 @@ STORE: Final[Sequence[str]] = (
         SELECT owner, id, '', text, array_to_tsvector(words) FROM tagged
         ON CONFLICT (session_id, message_id) DO NOTHING;
     """,
+    shared_schema.USAGE.format_map(_TYPES),
+    shared_schema.STEERING.format_map(_TYPES),
+    shared_schema.SHARES.format_map(_TYPES),
+    shared_schema.PUSH.format_map(_TYPES),
+    shared_schema.PROJECTS.format_map(_TYPES),
 )
 
 _EVENTS: Final = """(
@@ -120,7 +126,7 @@ JOURNAL: Final[Sequence[str]] = (
 )
 
 
-def prepare(config: PostgresConfig, migrations: Sequence[str]) -> None:
+def create_or_upgrade(config: PostgresConfig, migrations: Sequence[str]) -> None:
     """Create the schema, or upgrade it to the newest version. Nodes that start together wait for one another."""
     with translated(), config.connect() as db:
         # Two nodes may upgrade at once: the second finds it done. The lock is released with the session.

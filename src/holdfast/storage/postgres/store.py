@@ -50,7 +50,7 @@ _END_STALLED: Final = """
 class PostgresStore:
     def __init__(self, config: PostgresConfig, *, connections: int = 6) -> None:
         """Create or upgrade the schema. Blocks; a StorageError says what is wrong, and then nothing is left open."""
-        schema.prepare(config, schema.STORE)
+        schema.create_or_upgrade(config, schema.STORE)
         self.generation = ""
         self.incarnation: NodeId | None = None
         self._idle_timeout = str(int(config.answer_within * 1000))
@@ -62,6 +62,9 @@ class PostgresStore:
 
     def free_bytes(self) -> int | None:
         return None
+
+    async def reusable_bytes(self) -> int:
+        return 0
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
         return await self._pool.run(lambda db: self._transact(db, work))

@@ -14,7 +14,7 @@ import psycopg
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import NodeId
 from holdfast.ports.wakeups import Wake
-from holdfast.storage import peer_hints
+from holdfast.storage import wakeup_transport
 from holdfast.storage.in_memory.wakeups import PendingHints
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
@@ -26,11 +26,11 @@ _POLLS_PER_CHECK: Final = 50
 class PostgresWakeups:
     def __init__(self, config: PostgresConfig) -> None:
         self._config = config
-        self._receiver = peer_hints.HintReceiver(
+        self._receiver = wakeup_transport.HintReceiver(
             "postgres-listener", self._receive, (psycopg.Error, StorageError), ready_within=config.answer_within
         )
         self._sender = config.worker("wakeups", _without_sync)
-        self._outbox = peer_hints.HintOutbox(lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
+        self._outbox = wakeup_transport.HintOutbox(lambda wakes: self._sender.submit(lambda db: _notify(db, wakes)))
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
@@ -54,7 +54,7 @@ class PostgresWakeups:
                 if n % _POLLS_PER_CHECK == 0:
                     db.execute("SELECT 1")  # silence does not prove that the server is there
                 found = db.notifies(timeout=_POLL, stop_after=1)
-                yield [wake for notification in found for wake in peer_hints.from_text(notification.payload)]
+                yield [wake for notification in found for wake in wakeup_transport.from_text(notification.payload)]
 
 
 def _without_sync(db: TimedConnection) -> None:
@@ -63,5 +63,5 @@ def _without_sync(db: TimedConnection) -> None:
 
 
 def _notify(db: TimedConnection, wakes: Iterable[Wake]) -> None:
-    texts = list(peer_hints.to_texts(wakes))
+    texts = list(wakeup_transport.to_texts(wakes))
     db.execute("SELECT count(pg_notify(%s, hints)) FROM unnest(%s::text[]) AS hints", (_CHANNEL, texts))

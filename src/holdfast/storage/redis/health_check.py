@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import redis
 
-from holdfast.ports.check_result import CheckResult
+from holdfast.ports.health_check import CheckResult
 from holdfast.storage.redis.connection import RedisConfig, from_redis
 
 _GUARANTEES: Final[Mapping[str, str]] = {

@@ -15,12 +15,12 @@ from holdfast.core.errors import AppendRefusedError, FencedError, JournalPrunedE
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks, pages
+from holdfast.storage import append_checks, journal_page_limits
 from holdfast.storage.redis import scripts
 from holdfast.storage.redis.connection import RedisConfig
 from holdfast.storage.worker_thread import ConnectionPool
 
-_KEEP_MARKS: Final = 30 * 24 * 3600.0  # Seconds for which an erased journal still refuses appends
+_KEEP_TOMBSTONES: Final = 30 * 24 * 3600.0  # Seconds for which an erased journal still refuses appends
 _READERS: Final = 2
 _PREFIX: Final = "holdfast:run"
 _HEAD: Final = ("epoch", "last", "sealed", "pruned")
@@ -84,7 +84,7 @@ class RedisJournal:
             if len(more) < count:
                 break
             count = max(1, (max_bytes - size) * len(found) // max(1, size))
-        return pages.fit(found, max_bytes)
+        return journal_page_limits.fit(found, max_bytes)
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         return await self._read(list(runs), 0, None)
@@ -110,7 +110,7 @@ class RedisJournal:
             await self._in_portions(scripts.SETTLED, runs, self._keep)
 
     async def purge(self, runs: Collection[RunId]) -> None:
-        await self._in_portions(scripts.PURGE, runs, _KEEP_MARKS)
+        await self._in_portions(scripts.PURGE, runs, _KEEP_TOMBSTONES)
 
     async def _in_portions(self, script: str, runs: Collection[RunId], seconds: float) -> None:
         names = list(dict.fromkeys(runs))

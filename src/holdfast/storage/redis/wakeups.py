@@ -10,7 +10,7 @@ import redis
 
 from holdfast.core.ids import NodeId
 from holdfast.ports.wakeups import Wake
-from holdfast.storage import peer_hints
+from holdfast.storage import wakeup_transport
 from holdfast.storage.in_memory.wakeups import PendingHints
 from holdfast.storage.redis.connection import RedisConfig
 
@@ -20,10 +20,10 @@ _POLL: Final = 200  # Milliseconds of a blocking read
 
 
 class RedisWakeups:
-    def __init__(self, config: RedisConfig, others: peer_hints.PeerNotifier) -> None:
+    def __init__(self, config: RedisConfig, others: wakeup_transport.PeerNotifier) -> None:
         self._config = config
         self._others = others
-        self._receiver = peer_hints.HintReceiver(
+        self._receiver = wakeup_transport.HintReceiver(
             "redis-listener",
             self._receive,
             (redis.RedisError,),
@@ -31,7 +31,7 @@ class RedisWakeups:
             lost=(Wake("appended"),),
         )
         self._sender = config.worker("wakeups")
-        self._outbox = peer_hints.HintOutbox(self._send)
+        self._outbox = wakeup_transport.HintOutbox(self._send)
 
     @asynccontextmanager
     async def listen(self, node: NodeId) -> AsyncIterator[PendingHints]:
@@ -45,7 +45,7 @@ class RedisWakeups:
         self._outbox.put([wake for wake in wakes if wake.kind == "appended"])
 
     def _send(self, wakes: Iterable[Wake]) -> "asyncio.Future[object]":
-        texts = list(peer_hints.to_texts(wakes))
+        texts = list(wakeup_transport.to_texts(wakes))
 
         def work(db: redis.Redis) -> object:
             pipe = db.pipeline(transaction=False)
@@ -72,5 +72,5 @@ class RedisWakeups:
                 for _, entries in answer.items() if isinstance(answer, dict) else answer or []:
                     last = entries[-1][0]
                     texts = (fields[b"w"].decode() for _, fields in entries)
-                    wakes += [wake for text in texts for wake in peer_hints.from_text(text)]
+                    wakes += [wake for text in texts for wake in wakeup_transport.from_text(text)]
                 yield wakes

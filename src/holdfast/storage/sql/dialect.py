@@ -31,6 +31,7 @@ class Dialect(Protocol):
 
     writes: bool
     false: str  # The literal, as the conditions of partial indexes have it
+    parts_bytes: str  # How many bytes the column `parts` has
     in_list: str  # A condition on the column before it: it is in a list parameter
     list_rows: str  # A SELECT of the members of a list parameter
     file_is_named: str  # A SELECT that has a row if a message names `files.id`
@@ -51,6 +52,15 @@ class Dialect(Protocol):
     def now(self) -> float: ...
 
     # statements
+    def setting(self, path: tuple[str, ...]) -> str:
+        """The text of a value inside the column `settings`, or NULL. The names are part of the statement."""
+
+    def usage_number(self, n: int) -> str:
+        """A number inside the column `usage`, or NULL."""
+
+    def whole(self, number: str) -> str:
+        """A positive number without its fraction."""
+
     def execute(self, sql: str, *values: Any) -> None:
         """Write. It may be sent later, with the next read or the commit."""
 

@@ -1,11 +1,14 @@
 """SQL for attached files and the queue of journals to erase."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from holdfast.core.ids import FileId, RunId
 from holdfast.ports.store import StoredFile
 from holdfast.storage.sql import tables
 from holdfast.storage.sql.statements import Statements
+
+_IS_SHARED: Final = "SELECT 1 FROM shares WHERE shares.file_id = files.id"
 
 
 class SqlFileRows(Statements):
@@ -16,7 +19,10 @@ class SqlFileRows(Statements):
         self._db.execute(tables.FILES.upsert, *tables.FILES.encode(file))
 
     def orphan_files(self, created_before: float, limit: int) -> Sequence[StoredFile]:
-        rest = f"WHERE created_at < ? AND NOT EXISTS ({self._db.file_is_named}) ORDER BY created_at, id LIMIT ?"
+        in_project = "SELECT 1 FROM project_files WHERE file_id = files.id"
+        uses = (self._db.file_is_named, _IS_SHARED, in_project)
+        unused = " AND ".join(f"NOT EXISTS ({use})" for use in uses)
+        rest = f"WHERE created_at < ? AND {unused} ORDER BY created_at, id LIMIT ?"
         return self._select(tables.FILES, rest, created_before, limit)
 
     def drop_file(self, fid: FileId) -> None:

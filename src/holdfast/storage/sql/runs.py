@@ -1,14 +1,15 @@
-"""SQL for runs."""
+"""SQL for runs. Which run may be claimed, and in which order, is the condition `_CLAIMABLE`."""
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 from holdfast.core.ids import OwnerId, RunId, SessionId
 from holdfast.core.lease import Lease
 from holdfast.core.run import Run
-from holdfast.ports.store import RunQuery
-from holdfast.storage.sql.statements import NEWEST, Statements
-from holdfast.storage.sql.tables import RUNS
+from holdfast.ports.store import RunQuery, RunTimes
+from holdfast.storage.sql.statements import NEWEST, OLDEST, Statements
+from holdfast.storage.sql.tables import CANCELLED_KEYS, LISTED_RUNS, RUNS
+from holdfast.storage.sql.usage import keep_usage
 
 OPEN: Final = "status IN ('queued', 'running', 'waiting')"
 """As the partial indexes have it: SQLite uses one only if the query has its condition literally."""
@@ -18,7 +19,8 @@ _CLAIMABLE: Final = f"""
         SELECT 1 FROM runs AS other
         WHERE other.session_id = mine.session_id AND other.{OPEN} AND other.id <> mine.id AND (
             other.status <> 'queued'
-            OR (NOT other.in_tree, other.rank, other.id) < (NOT mine.in_tree, mine.rank, mine.id)
+            OR (other.steers IS NULL OR other.intent IS NULL)
+            AND (NOT other.in_tree, other.rank, other.id) < (NOT mine.in_tree, mine.rank, mine.id)
         )
     ) ORDER BY rank, id LIMIT ?
 """
@@ -34,6 +36,7 @@ class SqlRunRows(Statements):
         self._db.save(RUNS, row, self._remember(RUNS, row))
 
     def drop_run(self, rid: RunId) -> None:
+        keep_usage(self._db, "runs.id = ?", rid)
         self._db.execute("DELETE FROM approvals WHERE run_id = ?", rid)
         self._db.execute("DELETE FROM runs WHERE id = ?", rid)
         self._forget_rows()
@@ -58,6 +61,21 @@ class SqlRunRows(Statements):
     def run_with_key(self, owner: OwnerId, sid: SessionId, key: str) -> Run | None:
         return self._select_one(RUNS, "WHERE owner = ? AND session_id = ? AND key = ?", owner, sid, key)
 
+    def cancel_key(self, sid: SessionId, key: str) -> None:
+        self._db.enter_session(sid)
+        self._db.execute(CANCELLED_KEYS.upsert, sid, key, self._db.now)
+
+    def key_cancelled_at(self, sid: SessionId, key: str) -> float | None:
+        found = self._db.fetchall("SELECT created_at FROM cancelled_keys WHERE session_id = ? AND key = ?", sid, key)
+        return found[0][0] if found else None
+
+    def count_cancelled_keys(self, sid: SessionId) -> int:
+        ((count,),) = self._db.fetchall("SELECT count(*) FROM cancelled_keys WHERE session_id = ?", sid)
+        return int(count)
+
+    def trim_cancelled_keys(self, sid: SessionId, before: float) -> None:
+        self._db.execute("DELETE FROM cancelled_keys WHERE session_id = ? AND created_at < ?", sid, before)
+
     def open_runs(self, sid: SessionId) -> Sequence[Run]:
         return self._select(RUNS, f"WHERE session_id = ? AND {OPEN} ORDER BY rank, id", sid)
 
@@ -72,23 +90,61 @@ class SqlRunRows(Statements):
     def claimable_runs(self, limit: int) -> Sequence[Run]:
         return self._select(RUNS, f"{_CLAIMABLE} {self._db.skip_locked}", limit)
 
+    def shown_open_runs(self, sid: SessionId) -> Sequence[Run]:
+        return self._select(LISTED_RUNS, f"WHERE session_id = ? AND {OPEN} ORDER BY rank, id", sid)
+
+    def run_times(self, rids: Collection[RunId]) -> Mapping[RunId, RunTimes]:
+        if not rids:
+            return {}
+        sql = f"SELECT id, started_at, ended_at FROM runs WHERE id {self._db.in_list}"
+        found = self._db.fetchall(sql, self._db.list_parameter(rids))
+        return {rid: RunTimes(started_at, ended_at) for rid, started_at, ended_at in found}
+
+    def count_open_runs(self) -> Mapping[str, int]:
+        return dict(self._db.fetchall(f"SELECT status, count(*) FROM runs WHERE {OPEN} GROUP BY status"))
+
     def runs(self, query: RunQuery) -> Sequence[Run]:
-        owner, sid, status = query.owner, query.session_id, query.status
-        rest = "AND (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ?"
-        page = (*(query.before or NEWEST), query.limit)
-        if sid is not None:
-            condition, values = "", [sid, owner]
+        owner, status = query.owner, query.status
+        where = "owner = ?"
+        values: list[Any] = [owner]
+        if query.session_id is not None:
+            where, values = f"session_id = ? AND {where}", [query.session_id, *values]
             if status is not None:
-                condition, values = f"AND status {self._db.in_list}", [*values, self._db.list_parameter(status)]
-            return self._select(RUNS, f"WHERE session_id = ? AND owner = ? {condition} {rest}", *values, *page)
-        if status is None:
-            return self._select(RUNS, f"WHERE owner = ? {rest}", owner, *page)
+                where, values = f"{where} AND status {self._db.in_list}", [*values, self._db.list_parameter(status)]
+        if query.session_id is not None or status is None:
+            return self._listed_runs(query, where, values)
         # One query per status reads its index in order; one query for all would sort every run they have.
         found: list[Run] = []
         for each in set(status):
-            found += self._select(RUNS, f"WHERE owner = ? AND status = ? {rest}", owner, each, *page)
-        found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+            found += self._listed_runs(query, f"{where} AND status = ?", [*values, each])
+        found.sort(key=lambda run: (run.created_at, run.id), reverse=not query.oldest_first)
         return found[: query.limit]
+
+    def _listed_runs(self, query: RunQuery, where: str, values: Sequence[Any]) -> list[Run]:
+        if query.among_newest is not None:
+            sql = f"SELECT created_at, id FROM runs WHERE {where} ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?"
+            # Not a subquery of ids: those that match would be sorted, and none could be left unread.
+            for last in self._db.fetchall(sql, *values, query.among_newest - 1):
+                where, values = f"{where} AND (created_at, id) >= (?, ?)", [*values, *last]
+        for path, text in query.settings_with.items():
+            if text is None:
+                where = f"{where} AND {self._db.setting(path)} IS NOT NULL"
+            else:
+                where, values = f"{where} AND {self._db.setting(path)} = ?", [*values, text]
+        for path in query.settings_without:
+            where = f"{where} AND {self._db.setting(path)} IS NULL"
+        beyond, direction, first = (">", "ASC", OLDEST) if query.oldest_first else ("<", "DESC", NEWEST)
+        rest = f"AND (created_at, id) {beyond} (?, ?) ORDER BY created_at {direction}, id {direction} LIMIT ?"
+        return self._select(LISTED_RUNS, f"WHERE {where} {rest}", *values, *(query.before or first), query.limit)
+
+    def queued_bytes(self, sid: SessionId) -> int:
+        sql = f"""
+            SELECT coalesce(sum({self._db.parts_bytes}), 0) FROM messages WHERE id IN (
+                SELECT user_message_id FROM runs WHERE session_id = ? AND {OPEN} AND status = 'queued' AND NOT in_tree
+            )
+        """
+        ((size,),) = self._db.fetchall(sql, sid)
+        return int(size)
 
     def has_queued_runs(self, owner: OwnerId, count: int) -> bool:
         sql = "SELECT 1 FROM runs WHERE owner = ? AND status = 'queued' LIMIT 1 OFFSET ?"

@@ -218,3 +218,140 @@ MEMORY: Final = """
 """
 
 CONFIRMED_FACTS: Final = "ALTER TABLE facts ADD COLUMN confirmed {boolean} NOT NULL DEFAULT {false};"
+
+USAGE: Final = """
+    -- All that sums of usage read: behind `settings`, which may be long, the row's columns are slow to reach.
+    CREATE INDEX runs_used ON runs (owner, ended_at, usage, model, agent, started_at, session_id)
+        WHERE usage IS NOT NULL;
+
+    -- What runs used whose rows are erased: a deleted chat was paid for all the same. Runs that ended in the same
+    -- quarter of an hour are added up, so a client that stores nothing does not add a row with each request.
+    CREATE TABLE erased_usage (
+        ended_at {real} NOT NULL,           -- when the quarter began
+        owner {text} NOT NULL,
+        model {text} NOT NULL,              -- or `agent:` and the agent
+        project {text} NOT NULL,            -- '': none
+        billed {boolean} NOT NULL,          -- whether the providers reported a cost
+        runs {integer} NOT NULL,
+        input_tokens {integer} NOT NULL,
+        output_tokens {integer} NOT NULL,
+        cost {real},
+        cached_tokens {integer} NOT NULL,
+        reasoning_tokens {integer} NOT NULL,
+        seconds {real} NOT NULL,
+        PRIMARY KEY (ended_at, owner, model, project, billed)
+    ){without_rowid};
+"""
+
+STEERING: Final = """
+    -- The open run that the text of a queued one is to be added to.
+    ALTER TABLE runs ADD COLUMN steers {text};
+
+    -- Idempotency keys of requests that were canceled before they came.
+    CREATE TABLE cancelled_keys (
+        session_id {text} NOT NULL,
+        key {text} NOT NULL,
+        created_at {real} NOT NULL,
+        PRIMARY KEY (session_id, key)
+    ){without_rowid};
+"""
+
+SHARES: Final = """
+    -- Links to snapshots of chats. A snapshot is the content of a file; the token in the link is not stored.
+    CREATE TABLE shares (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        session_id {text} NOT NULL,
+        token_digest {text} NOT NULL UNIQUE,
+        kind {text} NOT NULL,
+        title {text} NOT NULL,
+        with_reasoning {boolean} NOT NULL,
+        with_tools {boolean} NOT NULL,
+        with_files {boolean} NOT NULL,
+        file_id {text} NOT NULL,
+        size {integer} NOT NULL,
+        created_at {real} NOT NULL,
+        expires_at {real},
+        last_opened_at {real}
+    );
+    CREATE INDEX shares_of_owner ON shares (owner, created_at, id);
+    CREATE INDEX shares_of_session ON shares (session_id);
+    CREATE INDEX shares_of_file ON shares (file_id);
+    CREATE INDEX shares_expiring ON shares (expires_at, id) WHERE expires_at IS NOT NULL;
+"""
+
+PUSH: Final = """
+    -- Browsers that are sent notifications, and which.
+    CREATE TABLE push_subscriptions (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        endpoint {text} NOT NULL UNIQUE,
+        p256dh {text} NOT NULL,
+        auth {text} NOT NULL,
+        device {text} NOT NULL,
+        credential {text},
+        done {boolean} NOT NULL,
+        failed {boolean} NOT NULL,
+        approval {boolean} NOT NULL,
+        shows_title {boolean} NOT NULL,
+        created_at {real} NOT NULL,
+        succeeded_at {real},
+        failed_at {real},
+        failure {text}
+    );
+
+    -- The outbox: what they are still to be sent.
+    CREATE TABLE pushes (
+        subscription_id {text} NOT NULL,
+        tag {text} NOT NULL,                  -- the run, or the question
+        owner {text} NOT NULL,
+        kind {text} NOT NULL,
+        session_id {text} NOT NULL,
+        run_id {text} NOT NULL,
+        created_at {real} NOT NULL,
+        due_at {real} NOT NULL,
+        attempts {integer} NOT NULL,
+        PRIMARY KEY (subscription_id, tag)
+    ){without_rowid};
+    CREATE INDEX pushes_due ON pushes (due_at);
+    CREATE INDEX pushes_of_session ON pushes (session_id);
+"""
+
+PROJECTS: Final = """
+    -- What the chats of a project have in common. Sessions name their project.
+    CREATE TABLE projects (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        name {text} NOT NULL,
+        created_at {real} NOT NULL,
+        updated_at {real} NOT NULL,
+        color {text},
+        instructions {text},
+        agent {text},
+        model {text},
+        settings {text} NOT NULL,           -- JSON
+        memory {text},
+        archived {boolean} NOT NULL,
+        version {integer} NOT NULL,
+        former_name {text},                 -- sessions that still have it are being moved
+        removal {text},                     -- it is being deleted
+        UNIQUE (owner, name)
+    );
+    CREATE INDEX projects_renamed ON projects (owner, former_name) WHERE former_name IS NOT NULL;
+    CREATE INDEX projects_unfinished ON projects (id) WHERE former_name IS NOT NULL OR removal IS NOT NULL;
+
+    -- A file that is here is no orphan: the reference keeps a node of the version before from deleting it.
+    CREATE TABLE project_files (
+        project_id {text} NOT NULL,
+        file_id {text} NOT NULL REFERENCES files (id),
+        added_at {real} NOT NULL,
+        PRIMARY KEY (project_id, file_id)
+    ){without_rowid};
+    CREATE INDEX projects_of_file ON project_files (file_id);
+
+    -- By the index of sessions that have a project: no other session is read.
+    INSERT INTO projects (id, owner, name, created_at, updated_at, settings, archived, version)
+        SELECT {project_id}, owner, project, min(updated_at), max(updated_at), 'null', {false}, 1
+        FROM sessions WHERE deleted_at IS NULL AND project IS NOT NULL AND project <> ''
+        GROUP BY owner, project;
+"""

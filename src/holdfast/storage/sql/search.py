@@ -1,5 +1,6 @@
-"""Search: which matches become hits, one for each session, newest first, and when the last word counts as a prefix.
-The `search` module of each database makes the query and finds the matches."""
+"""Search: which matches become hits, one for each session, newest first, and when the last word counts as a prefix
+(if whole words do not fill the first page).
+The query, the matches and their excerpts: `storage.sqlite.search` and `storage.postgres.search`."""
 
 from collections.abc import Sequence
 

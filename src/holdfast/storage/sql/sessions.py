@@ -1,23 +1,43 @@
 """SQL for sessions, messages and compactions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from holdfast.core.ids import MessageId, SessionId
+from holdfast.core.ids import MessageId, OwnerId, SessionId
 from holdfast.core.parts import FilePart, plain_text
 from holdfast.core.session import COMPARE, Compaction, Message, Session
-from holdfast.ports.store import SessionQuery
+from holdfast.ports.store import PathEntry, SessionQuery
 from holdfast.storage.sql.runs import OPEN
 from holdfast.storage.sql.statements import NEWEST, Statements
 from holdfast.storage.sql.tables import COMPACTIONS, MESSAGES, SESSIONS
+from holdfast.storage.sql.usage import keep_usage
 
 _TITLE: Final = SESSIONS.names.index("title")
 _TAGS: Final = SESSIONS.names.index("tags")
 _PARTS: Final = MESSAGES.names.index("parts")
-_OF_SESSION: Final = ("messages", "runs", "approvals", "compactions", "docs", "grants", "dirty_turns", "ledgers")
+_OF_SESSION: Final = (
+    "messages",
+    "runs",
+    "approvals",
+    "compactions",
+    "docs",
+    "grants",
+    "dirty_turns",
+    "ledgers",
+    "cancelled_keys",
+    "shares",
+    "pushes",
+)
 
-_COMPARISONS: Final = f'%"source":"{COMPARE}"%'  # Portable, and rare enough to need no index
+COMPARISONS: Final = f'%"source":"{COMPARE}"%'  # Portable, and rare enough to need no index
 _QUEUED_OUTSIDE_TREE: Final = f"FROM runs WHERE session_id = ? AND {OPEN} AND status = 'queued' AND NOT in_tree"
+_PATH: Final = """
+    WITH RECURSIVE path (id, parent_id, above) AS (
+        SELECT id, parent_id, 0 FROM messages WHERE id = ? AND in_tree = ?
+        UNION ALL SELECT parent.id, parent.parent_id, above + 1
+        FROM messages AS parent JOIN path ON parent.id = path.parent_id
+    ) SELECT id, role, run_id FROM path JOIN messages USING (id) ORDER BY above DESC
+"""
 _DROPPED: Final = f"""IN (
     SELECT id FROM messages WHERE session_id = ?
     EXCEPT SELECT message_id {_QUEUED_OUTSIDE_TREE} EXCEPT SELECT user_message_id {_QUEUED_OUTSIDE_TREE}
@@ -41,11 +61,19 @@ class SqlSessionRows(Statements):
         where, values = "owner = ? AND archived = ? AND deleted_at IS NULL", [query.owner, query.archived]
         if query.project is not None:
             where, values = f"{where} AND project = ?", [*values, query.project]
+        if not query.archived_projects:
+            hidden = "SELECT 1 FROM projects WHERE owner = sessions.owner AND name = sessions.project AND archived = ?"
+            where, values = f"{where} AND (project IS NULL OR NOT EXISTS ({hidden}))", [*values, True]
         if query.comparisons is not None:
             where = f"{where} AND settings {'LIKE' if query.comparisons else 'NOT LIKE'} ?"
-            values = [*values, _COMPARISONS]
+            values = [*values, COMPARISONS]
         rest = f"WHERE {where} AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?"
         return self._select(SESSIONS, rest, *values, *(query.before or NEWEST), query.limit)
+
+    def session_ids(self, owner: OwnerId) -> Sequence[SessionId]:
+        where = "owner = ? AND archived = ? AND deleted_at IS NULL"
+        sql = f"SELECT id FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC"
+        return [sid for archived in (False, True) for (sid,) in self._db.fetchall(sql, owner, archived)]
 
     def deleted_sessions(self, limit: int) -> Sequence[SessionId]:
         sql = "SELECT id FROM sessions WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id LIMIT ?"
@@ -53,6 +81,7 @@ class SqlSessionRows(Statements):
 
     def drop_session(self, sid: SessionId) -> None:
         self._db.enter_session(sid)
+        keep_usage(self._db, "session_id = ?", sid)
         for table in _OF_SESSION:
             self._db.execute(f"DELETE FROM {table} WHERE session_id = ?", sid)
         self._db.execute("DELETE FROM sessions WHERE id = ?", sid)
@@ -62,6 +91,20 @@ class SqlSessionRows(Statements):
 
     def message(self, mid: MessageId) -> Message | None:
         return self._find(MESSAGES, mid)
+
+    def known_messages(self, sid: SessionId, mids: Collection[MessageId]) -> Collection[MessageId]:
+        """The session is compared here, because a planner could choose its index, and read all its messages."""
+        sql = f"SELECT id, session_id FROM messages WHERE id {self._db.in_list}"
+        return {mid for mid, found in self._db.fetchall(sql, self._db.list_parameter(mids)) if found == sid}
+
+    def message_within(self, mid: MessageId, max_bytes: int) -> Message | None:
+        parts = f"CASE WHEN {self._db.parts_bytes} <= ? THEN parts ELSE '[]' END"
+        columns = ", ".join(parts if name == "parts" else name for name in MESSAGES.names)
+        found = self._db.fetchall(f"SELECT {columns} FROM messages WHERE id = ?", max_bytes, mid)
+        return MESSAGES.decode(found[0]) if found else None
+
+    def path(self, mid: MessageId) -> Sequence[PathEntry]:
+        return [PathEntry(*row) for row in self._db.fetchall(_PATH, mid, True)]
 
     def add_message(self, message: Message) -> None:
         self._save_message(message, is_new=True)

@@ -8,6 +8,7 @@ from holdfast.storage.sql.tables import Row, Table, ValueTable
 V = TypeVar("V")
 
 NEWEST: Final = (float("inf"), "")  # A cursor before the first row of a list that runs from new to old
+OLDEST: Final = (float("-inf"), "")  # One for a list that runs from old to new
 LARGEST_NUMBER: Final = 2**62
 
 

@@ -2,12 +2,12 @@
 have columns; the rest is JSON."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 from holdfast.core.events import Failure, Usage, failure_from_json
@@ -15,23 +15,27 @@ from holdfast.core.ids import MessageId
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
-from holdfast.core.run import Intent, Recovery, Run
+from holdfast.core.project import Project
+from holdfast.core.run import UNREAD_SETTINGS, Intent, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports.store import Approval, Change, Fact, StoredFile, ToolGrant
+from holdfast.core.shares import Share
+from holdfast.ports.store import Approval, Change, Fact, PushMessage, PushSubscription, StoredFile, ToolGrant
 
 V = TypeVar("V")
 Row = Sequence[Any]
 
 
 class Table:
-    """A table whose rows are replaced by `key`. The statements are constants, so a database prepares each once."""
+    """A table whose rows are replaced by `key`. The statements are constants, so a database prepares each once.
+    `unread`: columns whose values are not read, which are empty texts instead."""
 
-    def __init__(self, name: str, columns: str, key: str = "id") -> None:
+    def __init__(self, name: str, columns: str, key: str = "id", unread: Collection[str] = ()) -> None:
         self.name = name
         self.columns = columns
         self.names = tuple(columns.split(", "))
         self.key = key
-        self.select = f"SELECT {columns} FROM {name}"
+        selected = ", ".join([f"'' AS {each}" if each in unread else each for each in self.names])
+        self.select = f"SELECT {selected} FROM {name}"
         self.placeholders = ", ".join(["?"] * len(self.names))
         self._assignments = tuple(f"{each} = ?" for each in self.names)
 
@@ -119,23 +123,37 @@ _CODECS: Final[Mapping[Any, Codec]] = {
     ),
 }
 """By the type of a field: how it is stored, if not as it is."""
+
+
+def _instead(value: object, _: object) -> object:
+    return value
+
+
 _SPREAD: Final = (Lease, Recovery)
 """Types of fields that are None or an object with a column for each of its own fields, all of them NULL for None."""
 
 
 class ValueTable(Table, Generic[V]):
     """A table with a row per value and a column per field, in the order of the fields. `codecs`: fields that are not
-    stored as their type is."""
+    stored as their type is. `unread`: values for fields with one column that are not read."""
 
-    def __init__(self, name: str, kind: type[V], codecs: Mapping[str, Codec] | None = None, key: str = "id") -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: type[V],
+        codecs: Mapping[str, Codec] | None = None,
+        key: str = "id",
+        unread: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         hints = get_type_hints(kind)
         names = list(hints)
         types = {field: get_args(hint)[0] if NoneType in get_args(hint) else hint for field, hint in hints.items()}
         codecs = {field: _CODECS[each] for field, each in types.items() if each in _CODECS} | dict(codecs or {})
+        codecs |= {field: Codec(codecs[field].encode, partial(_instead, value)) for field, value in unread.items()}
         spread = {field: each for field, each in types.items() if each in _SPREAD}
         parts = {field: [part.name for part in fields(each)] for field, each in spread.items()}
         columns = [[f"{each}_{part}" for part in parts[each]] if each in spread else [each] for each in names]
-        super().__init__(name, ", ".join(chain.from_iterable(columns)), key)
+        super().__init__(name, ", ".join(chain.from_iterable(columns)), key, unread)
         self._kind = kind
         self._fields = attrgetter(*names)
         self._encoders = [(names.index(field), codec.encode) for field, codec in codecs.items() if codec.encode]
@@ -169,11 +187,24 @@ class ValueTable(Table, Generic[V]):
 SESSIONS: Final = ValueTable("sessions", Session)
 MESSAGES: Final = ValueTable("messages", Message)
 RUNS: Final = ValueTable("runs", Run)
+LISTED_RUNS: Final = ValueTable("runs", Run, unread={"settings": UNREAD_SETTINGS})
+CANCELLED_KEYS: Final = Table("cancelled_keys", "session_id, key, created_at", "session_id, key")
 APPROVALS: Final = ValueTable("approvals", Approval)
 GRANTS: Final = ValueTable("grants", ToolGrant, {"session_id": _EMPTY_FOR_NONE}, key="owner, session_id, tool, scope")
 SETTINGS: Final = Table("settings", "owner, name, value", "owner, name")
 COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, message_id")
 FILES: Final = ValueTable("files", StoredFile)
+PROJECTS: Final = ValueTable("projects", Project)
+PROJECT_FILES: Final = Table("project_files", "project_id, file_id, added_at", "project_id, file_id")
+ERASED_USAGE: Final = Table(
+    "erased_usage",
+    "ended_at, owner, model, project, billed, "
+    "runs, input_tokens, output_tokens, cost, cached_tokens, reasoning_tokens, seconds",
+    "ended_at, owner, model, project, billed",
+)
+SHARES: Final = ValueTable("shares", Share)
+PUSH_SUBSCRIPTIONS: Final = ValueTable("push_subscriptions", PushSubscription)
+PUSHES: Final = ValueTable("pushes", PushMessage, key="subscription_id, tag")
 CHANGES: Final = ValueTable("changes", Change, key="n")
 DIRTY_TURNS: Final = ValueTable("dirty_turns", DirtyTurn, key="session_id, n")
 FACTS: Final = ValueTable("facts", Fact, key="n")

@@ -4,11 +4,26 @@ from holdfast.storage.sql.approvals import SqlApprovalRows
 from holdfast.storage.sql.changes import SqlChangeRows
 from holdfast.storage.sql.files import SqlFileRows
 from holdfast.storage.sql.memory import SqlMemoryRows
+from holdfast.storage.sql.projects import SqlProjectRows
+from holdfast.storage.sql.pushes import SqlPushRows
 from holdfast.storage.sql.runs import SqlRunRows
 from holdfast.storage.sql.search import SqlSearchRows
+from holdfast.storage.sql.shares import SqlShareRows
+from holdfast.storage.sql.usage import SqlUsageRows
 
 
-class SqlTx(SqlSearchRows, SqlRunRows, SqlApprovalRows, SqlMemoryRows, SqlFileRows, SqlChangeRows):
+class SqlTx(
+    SqlSearchRows,
+    SqlRunRows,
+    SqlUsageRows,
+    SqlApprovalRows,
+    SqlMemoryRows,
+    SqlFileRows,
+    SqlShareRows,
+    SqlPushRows,
+    SqlProjectRows,
+    SqlChangeRows,
+):
     """The rows of every subject, over one dialect."""
 
     @property

@@ -1,11 +1,13 @@
 """Embedded storage: one data directory with two SQLite files and no server. Read store.py or journal.py first.
 
-data_dir              the directory and its lock
-database, schema      opening, creating and upgrading a file; its tables
-store, dialect, search    the store
-consistency           whether the two belong together
-journal, journal_*    the journal: writer, reader, index, formats
-backup                copying a directory that is in use
+data_dir                    the directory and its lock
+database                    connections and transactions
+database_upgrade, schema    creating and upgrading a file; its tables
+store, store_group_commit   the store
+dialect, search             the SQL that only SQLite has
+consistency                 whether the two belong together
+journal, journal_*          the journal: writer, reader, index, formats
+backup                      copying a directory that is in use
 """
 
 import logging

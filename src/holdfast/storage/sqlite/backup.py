@@ -97,7 +97,7 @@ def _database(source: Path, target: Path, report: Report) -> tuple[int, int, int
     def progress(_: int, remaining: int, total: int) -> None:
         report(source.name, total - remaining, total)
 
-    with errors.translated(source), closing(database.connect(source, reads_only=True)) as old:
+    with errors.translated(source), closing(database.connect(source, read_only=True)) as old:
         # The open transaction keeps the snapshot: without it every commit would restart the copy.
         old.execute("BEGIN")
         old.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -1,5 +1,5 @@
-"""The data directory: private, and locked by one process at a time. Holding its lock counts as holding the lease of
-every run in it."""
+"""The data directory: private, and locked by one process at a time. Where it is: `config.load`. Holding its lock counts
+as holding the lease of every run in it. A second server on the same directory is refused here."""
 
 import contextlib
 import errno

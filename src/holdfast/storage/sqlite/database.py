@@ -1,4 +1,5 @@
-"""Connections to a database file, and transactions."""
+"""Connections to a database file, and transactions. The PRAGMAs of every connection are set here; those of one file are
+in `storage.sqlite.store` and `storage.sqlite.journal_writer`."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -6,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def connect(path: Path, pragmas: Iterable[str] = (), *, reads_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, pragmas: Iterable[str] = (), *, read_only: bool = False) -> sqlite3.Connection:
     """Connect to an existing database: WAL mode, every commit synced. The connection may move to another thread, but
     only one may use it."""
     db = sqlite3.connect(
@@ -19,7 +20,7 @@ def connect(path: Path, pragmas: Iterable[str] = (), *, reads_only: bool = False
     )
     try:
         # A restored copy may be in another journal mode; only a writer changes it.
-        basic = ["query_only = ON"] if reads_only else ["journal_mode = WAL"]
+        basic = ["query_only = ON"] if read_only else ["journal_mode = WAL"]
         # `fullfsync`: on macOS a plain sync does not reach the disk; elsewhere it has no effect.
         for pragma in (*basic, "synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", *pragmas):
             db.execute(f"PRAGMA {pragma}").close()

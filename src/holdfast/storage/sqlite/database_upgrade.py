@@ -1,4 +1,5 @@
-"""Creates and upgrades a database file, and decides which files are refused.
+"""Creates and upgrades a database file, and decides which files are refused. The tables and migrations:
+`storage.sqlite.schema`.
 
 A file is checked before it is changed, created whole or not at all, and never overwritten if it cannot be read.
 """
@@ -22,7 +23,7 @@ _HEADER: Final = 100
 _ADVICE: Final = "It was not changed. Restore it from a backup, or move it away to start with an empty one."
 
 
-def prepare(path: Path, migrations: Sequence[Migration], *, keep_copy: bool) -> None:
+def create_or_upgrade(path: Path, migrations: Sequence[Migration], *, keep_copy: bool) -> None:
     """Create the database, or upgrade it to the newest version. With `keep_copy`, an older one is copied next to itself
     first. SchemaTooNewError: a newer Holdfast wrote it; nothing was changed."""
     version = check(path, migrations)
@@ -35,7 +36,8 @@ def prepare(path: Path, migrations: Sequence[Migration], *, keep_copy: bool) -> 
 
 
 def check(path: Path, migrations: Sequence[Migration]) -> int | None:
-    """The version of the database at `path`, or None if there is no file. Raises like `prepare`; changes nothing."""
+    """The version of the database at `path`, or None if there is no file. Raises the errors of `create_or_upgrade`
+    and changes nothing."""
     if not path.exists():
         return None
     version = _read_version(path)

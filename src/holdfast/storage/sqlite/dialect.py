@@ -13,7 +13,7 @@ from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.storage.sql.dialect import TextMatch, TextQuery
 from holdfast.storage.sql.tables import FACTS, MESSAGES, Row, Table
 from holdfast.storage.sqlite import search
-from holdfast.storage.sqlite.search import encodable
+from holdfast.storage.sqlite.search import replace_surrogates
 
 _OWNER: Final = MESSAGES.names.index("owner")
 
@@ -24,6 +24,7 @@ class SqliteDialect:
 
     false = "0"
     list_rows = "SELECT value FROM json_each(?)"
+    parts_bytes = "length(CAST(parts AS BLOB))"
     in_list = f"IN ({list_rows})"
     file_is_named = "SELECT 1 FROM message_files WHERE file_id = files.id"
     next_number = "NULL"  # AUTOINCREMENT: there is one writer, so numbers are committed in their order
@@ -51,6 +52,16 @@ class SqliteDialect:
         self._db = db
         self.writes = writes
 
+    def setting(self, path: tuple[str, ...]) -> str:
+        is_there = f"instr(settings, '\"{path[0]}\":') AND json_valid(settings)"
+        return f"CASE WHEN {is_there} THEN json_extract(settings, '$.{'.'.join(path)}') END"
+
+    def usage_number(self, n: int) -> str:
+        return f"json_extract(usage, '$[{n}]')"
+
+    def whole(self, number: str) -> str:
+        return f"CAST({number} AS INTEGER)"
+
     def execute(self, sql: str, *values: Any) -> None:
         self._run(sql, values)
 
@@ -61,7 +72,9 @@ class SqliteDialect:
         try:
             return self._db.execute(sql, values)
         except UnicodeEncodeError:
-            return self._db.execute(sql, [encodable(value) if isinstance(value, str) else value for value in values])
+            return self._db.execute(
+                sql, [replace_surrogates(value) if isinstance(value, str) else value for value in values]
+            )
 
     def list_parameter(self, values: Collection[str]) -> str:
         return json.dumps(list(values))
@@ -93,7 +106,7 @@ class SqliteDialect:
         return ()
 
     def word_parameter(self, text: str) -> str:
-        return encodable(search.document(text))
+        return replace_surrogates(search.document(text))
 
     # ---- full-text search ----
 
@@ -113,9 +126,9 @@ class SqliteDialect:
             self.execute("UPDATE docs SET text = ? WHERE n = ?", text, row[0])
 
     def parse_query(self, text: str) -> tuple[TextQuery, TextQuery] | None:
-        return search.parse(encodable(text))
+        return search.parse(replace_surrogates(text))
 
     def matches(self, owner: OwnerId, query: TextQuery, limit: int, before: int) -> Iterator[TextMatch]:
         with closing(self._run(search.MATCHES, (query.expression, before, owner))) as found:
             for n, sid, mid in found:
-                yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query.expression, n))
+                yield TextMatch(n, sid, mid, partial(search.excerpt, self._db, query, n))

@@ -1,4 +1,5 @@
-"""`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`).
+"""`Journal` on one SQLite file. One thread writes (`journal_writer.py`), a few read (`journal_reader.py`). Damaged
+records are dropped at opening, and the run then ends earlier: `journal_index.py`.
 
 Events of all runs are appended to one log, a row per commit (`journal_records.py`). The log has no index on disk; it is
 kept in memory (`journal_index.py`). When a run is settled, its events move to a few rows of their own
@@ -15,7 +16,7 @@ from holdfast.core.errors import AppendRefusedError
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
-from holdfast.storage import append_checks, pages
+from holdfast.storage import append_checks, journal_page_limits
 from holdfast.storage.sqlite.journal_reader import JournalReader
 from holdfast.storage.sqlite.journal_writer import JournalWriter
 from holdfast.storage.worker_thread import WorkerThread
@@ -54,7 +55,7 @@ class SqliteJournal:
         self, run: RunId, after: int = 0, limit: int = 1000, max_bytes: int | None = None
     ) -> Sequence[Entry]:
         worker, reader = self._least_busy_reader()
-        return await worker.call(lambda: pages.fit(reader.read(run, after, limit, max_bytes), max_bytes))
+        return await worker.call(lambda: journal_page_limits.fit(reader.read(run, after, limit, max_bytes), max_bytes))
 
     async def read_whole(self, runs: Collection[RunId]) -> Mapping[RunId, Sequence[Entry]]:
         worker, reader = self._least_busy_reader()

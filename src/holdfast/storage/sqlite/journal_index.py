@@ -1,4 +1,6 @@
-"""The in-memory index of the log: where the records of each unsettled run are. The log has no index on disk.
+"""The in-memory index of the log: where the records of each unsettled run are. The log has no index on disk. Damaged
+records are found and dropped here, when the journal is opened, and with each the later records of its run: its events
+have no gap.
 
 It takes 16 bytes per event, about 200 per commit and 250 per run while the run is in the log, plus the frames that the
 scan caches. Only the writer thread changes it, and only after a commit, so other threads find durable events alone.

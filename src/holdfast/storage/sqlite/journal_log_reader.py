@@ -1,4 +1,5 @@
-"""Reading the events of runs from the rows of the log, which several runs share."""
+"""Reading the events of runs from the rows of the log, which several runs share. Damage found when the journal was
+opened is gone by then (`journal_index`); at a record that was damaged since, the events of its run end."""
 
 import sqlite3
 from bisect import bisect_right

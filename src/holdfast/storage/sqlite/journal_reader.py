@@ -86,7 +86,7 @@ class JournalReader:
         if self._db is None or self._opening != self._writer.openings:
             self.disconnect()
             self._opening = self._writer.openings
-            self._db = database.connect(self._path, reads_only=True)
+            self._db = database.connect(self._path, read_only=True)
         return self._db
 
 

@@ -1,4 +1,5 @@
 """The format of a row of the log: the events of one commit as consecutive records, each with its own checksum.
+`storage.sqlite.journal_index` drops the records whose checksum is wrong.
 
 A row per event would cost several times as much: SQLite's work is per row and per value, not per byte.
 """

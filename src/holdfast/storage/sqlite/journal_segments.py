@@ -1,4 +1,7 @@
-"""The format of a segment: many frames of a settled run in one row, each after its length, with one checksum."""
+"""The format of a segment: many frames of a settled run in one row, each after its length, with one checksum.
+
+Only settled runs have segments: `archive` in `storage.sqlite.journal_writer` moves their events into them. Overview of
+the journal: `storage.sqlite.journal`."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,5 +1,5 @@
 """The writing half of the journal. Everything here runs on one thread, so a check and the insert that follows it are
-one step."""
+one step. What an append must fulfil: `storage.append_checks`."""
 
 import contextlib
 import logging
@@ -29,13 +29,13 @@ _PRAGMAS: Final = (
 _INSERT: Final = "INSERT INTO log VALUES (?, ?)"
 _INSERT_RUN: Final = "INSERT INTO runs (alias, run, epoch) VALUES (?, ?, ?)"
 _RAISE_EPOCH: Final = "UPDATE runs SET epoch = ? WHERE alias = ?"
-_DROP_MARKS: Final = """
+_DROP_TOMBSTONES: Final = """
     DELETE FROM runs WHERE pruned = 1
     AND alias <= (SELECT alias FROM runs WHERE pruned = 1 ORDER BY alias DESC LIMIT 1 OFFSET ?)
 """
-_MAX_MARKS: Final = 10_000
-"""Marks of purged runs that are kept. They refuse late appends, but the lock admits one process, and the store knows
-which journals were pruned."""
+_MAX_TOMBSTONES: Final = 10_000
+"""Tombstones (rows of purged runs) that are kept. They refuse late appends. So many are enough, because the lock admits
+one process, and the store knows which journals were pruned."""
 _MAX_ROW: Final = 4 << 20  # Bytes at which a row is full; a larger commit has several rows
 _PER_COMMIT: Final = 2000
 """Events, or KiB, that one commit of `archive` or `sweep` moves: appends wait for it, so it takes a few
@@ -72,9 +72,9 @@ class JournalWriter:
         only when there is a new one: on a full disk there may be none, and stored events can still be read."""
         with errors.translated(self._path):
             if not self.openings:
-                # Only once: `prepare` also opens the file without SQLite, and closing that descriptor would drop this
-                # process's locks on it.
-                database_upgrade.prepare(self._path, schema.JOURNAL, keep_copy=False)
+                # Only once: `create_or_upgrade` also opens the file without SQLite, and closing that descriptor would
+                # drop this process's locks on it.
+                database_upgrade.create_or_upgrade(self._path, schema.JOURNAL, keep_copy=False)
             db = database.connect(self._path, _PRAGMAS)
             try:
                 index = scan(db)
@@ -82,7 +82,7 @@ class JournalWriter:
                 db.close()
                 raise
         if index.torn:
-            log.error("%s had %d damaged records; they were dropped, so their runs end earlier", self._path, index.torn)
+            log.error("%s had %d damaged records, which were removed: their runs end earlier", self._path, index.torn)
         self.disconnect()
         self._db, self.index, self.unusable, self._sweeping = db, index, None, []
         self.sealed_before = [run for run, log in index.runs.items() if log.sealed]
@@ -235,7 +235,7 @@ class JournalWriter:
                     "DO UPDATE SET last_seq = excluded.last_seq, sealed = excluded.sealed, archived = 0, pruned = 1",
                     (run, log.epoch, log.last_seq, log.sealed),
                 )
-            db.execute(_DROP_MARKS, (_MAX_MARKS,))
+            db.execute(_DROP_TOMBSTONES, (_MAX_TOMBSTONES,))
             (top,) = db.execute("SELECT ifnull(max(alias), 0) FROM runs").fetchone()
         index.next_alias = max(index.next_alias, top + 1)
         for run in runs:

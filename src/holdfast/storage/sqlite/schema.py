@@ -24,6 +24,7 @@ _TYPES: Final = {
     "words": "TEXT",
     "number": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "without_rowid": " WITHOUT ROWID",
+    "project_id": "'prj_' || lower(hex(randomblob(13)))",
 }
 
 STORE: Final = (
@@ -92,6 +93,11 @@ STORE: Final = (
         WHERE id NOT IN (SELECT session_id FROM docs WHERE message_id IS NULL);
     DROP TABLE tagged;
     """,
+    shared_schema.USAGE.format_map(_TYPES),
+    shared_schema.STEERING.format_map(_TYPES),
+    shared_schema.SHARES.format_map(_TYPES),
+    shared_schema.PUSH.format_map(_TYPES),
+    shared_schema.PROJECTS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

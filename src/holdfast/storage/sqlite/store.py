@@ -38,7 +38,7 @@ class SqliteStore:
     def __init__(self, data: DataDir, clock: Clock) -> None:
         """Open, create or upgrade the file. Blocks; if it raises StorageError, nothing is left open."""
         file = data.store_file
-        database_upgrade.prepare(file, schema.STORE, keep_copy=True)
+        database_upgrade.create_or_upgrade(file, schema.STORE, keep_copy=True)
         self._directory = data.path
         self.incarnation: NodeId | None = data.node
         self._clock = clock
@@ -49,6 +49,9 @@ class SqliteStore:
 
     def free_bytes(self) -> int | None:
         return filesystem.free_bytes(self._directory)
+
+    async def reusable_bytes(self) -> int:
+        return await self._readers.run(_free_page_bytes)
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
         return await self._group_commit.transact(work)
@@ -75,7 +78,7 @@ class SqliteStore:
 
 def _worker(name: str, file: Path, writer: sqlite3.Connection | None = None) -> ConnectionWorker[sqlite3.Connection]:
     """A thread that writes, starting with the connection `writer`, or one that reads."""
-    connect = partial(database.connect, file, _PRAGMAS, reads_only=writer is None)
+    connect = partial(database.connect, file, _PRAGMAS, read_only=writer is None)
     # After a failed rollback, the connection is replaced.
     translate = partial(errors.from_sqlite, file=file)
     return ConnectionWorker(name, connect, sqlite3.Error, translate, lambda db: not db.in_transaction, writer)
@@ -106,3 +109,10 @@ def _generation(db: sqlite3.Connection, path: Path) -> str:
     pairs = [("generation", generation), ("place", place)]
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", pairs)
     return generation
+
+
+def _free_page_bytes(db: sqlite3.Connection) -> int:
+    """SQLite keeps the counts at the beginning of the file, so this does not look through it."""
+    with database.transaction(db, "BEGIN"):
+        [pages], [size] = (db.execute(f"PRAGMA {name}").fetchone() for name in ("freelist_count", "page_size"))
+    return int(pages * size)

@@ -1,5 +1,6 @@
 """Group commit of the store: transactions that wait at the same time are committed together, each in a savepoint of its
-own, and acknowledged after the one commit. One that fails is rolled back alone.
+own, and acknowledged after the one commit. One that fails is rolled back alone. That of the journal:
+`engine.group_commit`.
 
 There is no timer: a transaction that is alone is committed at once; those that arrive meanwhile go together next.
 """
@@ -18,7 +19,7 @@ from holdfast.storage.worker_thread import ConnectionWorker, resolve
 
 T = TypeVar("T")
 
-_MOST: Final = 100  # Transactions in one commit: the first one waits for the others
+_MAX_BATCH: Final = 100  # Transactions in one commit: the first one waits for the others
 
 
 class _Transaction(NamedTuple):
@@ -63,8 +64,8 @@ class StoreGroupCommit:
 
         def commit(db: sqlite3.Connection) -> None:
             taken.extend(self._take())
-            for at in range(0, len(taken), _MOST):
-                self._commit(db, taken[at : at + _MOST], deliver)
+            for at in range(0, len(taken), _MAX_BATCH):
+                self._commit(db, taken[at : at + _MAX_BATCH], deliver)
 
         def done(job: "asyncio.Future[None]") -> None:
             error = job.exception()
@@ -97,8 +98,8 @@ class StoreGroupCommit:
                     raise
 
     def _run_together(self, db: sqlite3.Connection, batch: Sequence[_Transaction]) -> list[_Outcome] | None:
-        """The outcomes, to be committed; None if SQLite reports an error. That may be the fault of one of them:
-        everything is rolled back, and each is to be tried by itself."""
+        """Runs the transactions and returns their outcomes, to be committed; None if SQLite reports an error. One of
+        them may have caused it, so everything is rolled back, and the caller runs each by itself."""
         outcomes: list[_Outcome] = []
         try:
             db.execute("BEGIN IMMEDIATE")

@@ -35,13 +35,17 @@ from holdfast.ports.store import Store
 from holdfast.testing.contracts.journal_appends import AppendContract, FenceContract
 from holdfast.testing.contracts.journal_reads import ReadContract, RetentionContract
 from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups, opening
+from holdfast.testing.contracts.store_approvals_files_changes import ApprovalsAndFiles, ChangeFeed
 from holdfast.testing.contracts.store_memory import FactContract, LedgerContract
-from holdfast.testing.contracts.store_rest import ApprovalsAndFiles, ChangeFeed
+from holdfast.testing.contracts.store_projects import ProjectContract
+from holdfast.testing.contracts.store_pushes import PushOutbox
 from holdfast.testing.contracts.store_rows import RoundTrips
 from holdfast.testing.contracts.store_runs import ClaimableRuns, RunLists
 from holdfast.testing.contracts.store_search import SearchContract
 from holdfast.testing.contracts.store_sessions import SessionsAndMessages
+from holdfast.testing.contracts.store_shares import ShareRowsContract
 from holdfast.testing.contracts.store_transactions import Transactions
+from holdfast.testing.contracts.store_usage import UsageSums
 from holdfast.testing.contracts.wakeups import WakeupsContract
 
 __all__ = [
@@ -72,11 +76,15 @@ class StoreContract(
     SessionsAndMessages,
     RunLists,
     ClaimableRuns,
+    UsageSums,
     ApprovalsAndFiles,
+    ShareRowsContract,
     ChangeFeed,
     SearchContract,
     LedgerContract,
     FactContract,
+    PushOutbox,
+    ProjectContract,
 ):
     """Derive and add the fixture `make_store`."""
 

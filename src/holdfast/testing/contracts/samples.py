@@ -8,13 +8,26 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from holdfast.core.events import Entry, TextDelta, entry
-from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import (
+    LOCAL,
+    ApprovalId,
+    FactId,
+    FileId,
+    MessageId,
+    NodeId,
+    OwnerId,
+    ProjectId,
+    RunId,
+    SessionId,
+    SubscriptionId,
+)
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import TextPart
+from holdfast.core.project import Project
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.journal import Append, Journal
-from holdfast.ports.store import Approval, Fact, Store, StoredFile, ToolGrant, Tx
+from holdfast.ports.store import Approval, Fact, PushMessage, PushSubscription, Store, StoredFile, ToolGrant, Tx
 from holdfast.ports.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -35,7 +48,21 @@ ODD = "Grüße 🌊 \x00 'quoted' \"twice\" \\ \t\r\n\u2028 漢字 e\u0301 % _ *
 """What a careless encoding, a C string or an unescaped query would change."""
 LONG = "word " * 200_000
 
-Row = Session | Message | Run | Approval | Compaction | StoredFile | ToolGrant | Ledger | DirtyTurn | Fact
+Row = (
+    Session
+    | Message
+    | Run
+    | Approval
+    | Compaction
+    | StoredFile
+    | ToolGrant
+    | Ledger
+    | DirtyTurn
+    | Fact
+    | PushSubscription
+    | PushMessage
+    | Project
+)
 
 
 class AsyncClosable(Protocol):
@@ -100,6 +127,24 @@ def fact(fid: str, **changes: Any) -> Fact:
     return replace(base, **changes)
 
 
+def push_subscription(pid: str, **changes: Any) -> PushSubscription:
+    """One that wants everything, unless told otherwise."""
+    keys, wants = ("key", "secret"), (True, True, True, True)
+    address = f"https://push.example/{pid}"
+    base = PushSubscription(SubscriptionId(pid), LOCAL, address, *keys, "Firefox", None, *wants, created_at=1.0)
+    return replace(base, **changes)
+
+
+def push_message(pid: str, **changes: Any) -> PushMessage:
+    base = PushMessage(SubscriptionId(pid), RID, LOCAL, "done", SID, RID, created_at=1.0, due_at=1.0)
+    return replace(base, **changes)
+
+
+def project(pid: str, name: str | None = None, **changes: Any) -> Project:
+    """Named as its id, unless told otherwise."""
+    return replace(Project(ProjectId(pid), LOCAL, name or pid, created_at=1.0, updated_at=1.0), **changes)
+
+
 def write(tx: Tx, rows: Iterable[Row]) -> None:
     puts: dict[type, Callable[[Any], None]] = {
         Session: tx.put_session,
@@ -112,6 +157,9 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Ledger: tx.put_ledger,
         DirtyTurn: tx.put_dirty_turn,
         Fact: tx.put_fact,
+        PushSubscription: tx.put_push_subscription,
+        PushMessage: tx.put_push,
+        Project: tx.put_project,
     }
     for row in rows:
         puts[type(row)](row)
@@ -143,7 +191,7 @@ async def put(store: Store, *rows: Row) -> None:
 
 async def pages(fetch: Callable[[T | None], Awaitable[Sequence[T]]], size: int) -> list[T]:
     """All items, page after page: `fetch` is given the last item so far. An adapter that goes round in circles fails
-    here instead of keeping the test busy for ever."""
+    here instead of keeping the test busy forever."""
     items: list[T] = []
     for _ in range(1_000):
         page = await fetch(items[-1] if items else None)

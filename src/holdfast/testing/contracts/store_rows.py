@@ -7,7 +7,19 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from holdfast.core.events import Usage
-from holdfast.core.ids import LOCAL, ApprovalId, FactId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
+from holdfast.core.ids import (
+    LOCAL,
+    ApprovalId,
+    FactId,
+    FileId,
+    MessageId,
+    NodeId,
+    OwnerId,
+    ProjectId,
+    RunId,
+    SessionId,
+    SubscriptionId,
+)
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import RESTS, DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import (
@@ -18,12 +30,14 @@ from holdfast.core.parts import (
     PlanPart,
     ReasoningPart,
     RememberedPart,
+    SteeredPart,
     TextPart,
     ToolPart,
 )
+from holdfast.core.project import Project
 from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.ports.store import Approval, Fact, Store, StoredFile, Tx
+from holdfast.ports.store import Approval, Fact, PushMessage, PushSubscription, Store, StoredFile, Tx
 from holdfast.testing.contracts import samples as s
 
 DATA: Json = {"path": s.ODD, "n": [1, 2.5, None, True, {"": []}]}
@@ -39,6 +53,7 @@ EVERY_PART: tuple[Part, ...] = (
     RememberedPart(({"text": s.ODD, "source": "notes"},)),
     RememberedPart(()),
     PlanPart((PlanEntry(s.ODD, "in_progress", "high"), PlanEntry("", "pending"))),
+    SteeredPart(MessageId("msg_9"), s.ODD),
 )
 VALUES: dict[Any, Callable[[int], Any]] = {
     str: lambda n: f"{s.ODD}{n}",
@@ -58,6 +73,8 @@ VALUES: dict[Any, Callable[[int], Any]] = {
     ApprovalId: lambda n: ApprovalId(f"apr_{n}"),
     FileId: lambda n: FileId(f"file_{n}"),
     FactId: lambda n: FactId(f"fct_{n}"),
+    SubscriptionId: lambda n: SubscriptionId(f"push_{n}"),
+    ProjectId: lambda n: ProjectId(f"prj_{n}"),
 }
 """By the type of a field: a value that is not its default, and another one for each n."""
 
@@ -77,6 +94,9 @@ FULL: list[s.Row] = [
     replace(full(Message), in_tree=False),
     *map(full, (Run, Approval, StoredFile, Compaction, Ledger, DirtyTurn)),
     replace(full(Fact), n=0),  # the store numbers facts itself
+    full(PushSubscription),
+    full(PushMessage),
+    full(Project),
 ]
 PLAIN: list[s.Row] = [
     s.session("ses_full"),
@@ -88,6 +108,9 @@ PLAIN: list[s.Row] = [
     Ledger(SessionId("ses_full"), LOCAL),
     s.dirty_turn(2**40 + 2, session_id=SessionId("ses_full")),
     s.fact("fct_0"),
+    s.push_subscription("push_0", endpoint=full(PushSubscription).endpoint),
+    s.push_message("push_0", tag=full(PushMessage).tag, session_id=SessionId("ses_full")),
+    s.project("prj_0"),
 ]
 """The same rows with as few fields as possible."""
 ROWS: list[s.Row] = [
@@ -122,6 +145,10 @@ ROWS: list[s.Row] = [
     s.dirty_turn(3, handle="", words=TurnText((), ())),
     s.fact("fct_full", text="\x00", vector=b"\x00"),
     s.fact("fct_full", text=s.LONG),
+    s.push_subscription("push_1", credential="", failed_at=0.0, failure=""),
+    s.push_message("push_1", kind="failed"),
+    s.project("prj_0"),
+    s.project("prj_0", "\x00", color="", instructions=s.LONG, agent="", model="", settings=[], former_name=""),
 ]
 
 
@@ -135,7 +162,10 @@ def reread(tx: Tx, row: Any) -> object:
         Compaction: lambda: tx.compactions(row.session_id).get(row.message_id),
         Ledger: lambda: tx.ledger(row.session_id),
         DirtyTurn: lambda: {turn.n: turn for turn in tx.dirty_turns(row.session_id, 9)}.get(row.n),
+        Project: lambda: tx.project(row.id),
         Fact: lambda: (found := tx.fact(row.id)) and replace(found, n=row.n),  # the store numbers facts itself
+        PushSubscription: lambda: tx.push_subscription(row.id),
+        PushMessage: lambda: tx.push(row.subscription_id, row.tag),
     }
     return reads[type(row)]()
 

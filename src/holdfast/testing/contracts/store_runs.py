@@ -9,8 +9,9 @@ import pytest
 from holdfast.core.errors import StorageError
 from holdfast.core.ids import LOCAL, ApprovalId, NodeId, RunId, SessionId
 from holdfast.core.lease import Lease
-from holdfast.core.run import OPEN, Intent, Recovery, Run, RunStatus
-from holdfast.ports.store import RunQuery, Store, Tx
+from holdfast.core.parts import json_size
+from holdfast.core.run import OPEN, UNREAD_SETTINGS, Intent, Recovery, Run, RunStatus
+from holdfast.ports.store import RunQuery, RunTimes, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 MESSAGE = s.message("msg_1")
@@ -22,6 +23,20 @@ def ids(runs: Sequence[Run]) -> list[str]:
 
 
 class RunLists:
+    async def test_times_of_runs_are_read_by_id(self, store: Store) -> None:
+        """As far as there are any, of those that exist, whoever they belong to."""
+        await s.put(
+            store,
+            s.run("run_1", rank=1),
+            s.run("run_2", rank=2, started_at=1.5),
+            s.run("run_3", "ses_2", rank=3, owner=s.OTHER, started_at=1.5, ended_at=4.25),
+            s.run("run_4", rank=4, started_at=9.0),
+        )
+        asked = [RunId(f"run_{n}") for n in (3, 1, 2, 3, 9)]
+        times = {"run_1": RunTimes(None, None), "run_2": RunTimes(1.5, None), "run_3": RunTimes(1.5, 4.25)}
+        assert await store.read(lambda tx: tx.run_times(asked)) == times
+        assert await store.read(lambda tx: tx.run_times([])) == {}
+
     async def test_a_key_finds_its_run_in_its_own_session_alone(self, store: Store) -> None:
         """A2: the same key of another session or owner is another key. A repeated send finds the run as it is
         now, also after it has ended."""
@@ -130,6 +145,37 @@ class RunLists:
         assert await store.read(lambda tx: tx.session(s.SID)) == s.session()
         assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) == first
 
+    async def test_canceled_keys_are_known_until_they_are_trimmed(self, store: Store) -> None:
+        """C1: each session has its own; a repeat changes the time, and no run is made."""
+        await s.put(store, s.session(), s.session("ses_2"))
+        before = await store.read(lambda tx: tx.now)
+        for key in ("k", "k", s.ODD):
+            await store.transact(lambda tx, key=key: tx.cancel_key(s.SID, key))  # type: ignore[misc]
+        at = await store.read(lambda tx: tx.key_cancelled_at(s.SID, s.ODD))
+        assert at is not None
+        assert at >= before
+        assert await store.read(lambda tx: tx.count_cancelled_keys(s.SID)) == 2
+        other = SessionId("ses_2")
+        assert await store.read(lambda tx: (tx.key_cancelled_at(other, "k"), tx.count_cancelled_keys(other))) == (
+            None,
+            0,
+        )
+        assert await store.read(lambda tx: tx.run_with_key(LOCAL, s.SID, "k")) is None
+        await store.transact(lambda tx: tx.trim_cancelled_keys(s.SID, before))
+        assert await store.read(lambda tx: tx.count_cancelled_keys(s.SID)) == 2
+        await store.transact(lambda tx: tx.trim_cancelled_keys(s.SID, at + 1.0))
+        assert await store.read(lambda tx: tx.key_cancelled_at(s.SID, "k")) is None
+
+    async def test_a_taken_run_keeps_nobody_waiting(self, store: Store) -> None:
+        """J1: its text may be part of a run whose journal cannot be read; those behind it may be claimed."""
+        taken = s.run("run_a", rank=1, in_tree=False, intent=Intent("cancelled"), steers=RunId("run_0"))
+        behind = s.run("run_b", rank=2, in_tree=False)
+        await s.put(store, s.session(), taken, behind)
+        assert ids(await store.read(lambda tx: tx.claimable_runs(9))) == ["run_b"]
+        assert await store.read(lambda tx: tx.run(taken.id)) == taken
+        await s.put(store, replace(taken, steers=None))
+        assert ids(await store.read(lambda tx: tx.claimable_runs(9))) == []
+
     async def test_open_runs_of_a_session_come_by_rank(self, store: Store) -> None:
         """A3: queued, running and waiting runs are open, in the order of their ranks; ended ones are not."""
         await s.put(store, s.session(), s.session("ses_2"))
@@ -144,6 +190,26 @@ class RunLists:
         assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_b", "run_c", "run_a"]
         await s.put(store, s.run("run_b", status="complete"), s.run("run_a", rank=5))
         assert ids(await store.read(lambda tx: tx.open_runs(s.SID))) == ["run_a", "run_c"]
+
+    async def test_the_bytes_of_queued_messages_are_counted(self, store: Store) -> None:
+        """Those of the user messages that wait outside the tree of one session, and of no others."""
+        counted = [s.message("msg_1", text=s.ODD, in_tree=False), s.message("msg_2", text="b", in_tree=False)]
+        await s.put(
+            store,
+            s.session(),
+            *counted,
+            s.message("msg_3", text="in the tree"),
+            s.message("msg_4", text="cancelled", in_tree=False),
+            s.message("msg_5", "ses_2", text="another session's", in_tree=False),
+            s.run("run_1", user_message_id="msg_1", in_tree=False, rank=1),
+            s.run("run_2", user_message_id="msg_2", in_tree=False, rank=2),
+            s.run("run_3", user_message_id="msg_3", rank=3),
+            s.run("run_4", user_message_id="msg_4", in_tree=False, rank=4, status="cancelled"),
+            s.run("run_5", "ses_2", user_message_id="msg_5", in_tree=False, rank=5),
+        )
+        expected = sum(json_size(message.parts) for message in counted)
+        assert await store.read(lambda tx: tx.queued_bytes(s.SID)) == expected
+        assert await store.read(lambda tx: tx.queued_bytes(SessionId("ses_3"))) == 0
 
     async def test_all_open_runs_are_paged_by_id(self, store: Store) -> None:
         """X2: a sweep over all sessions meets every open run once, whatever its rank or owner."""
@@ -215,6 +281,64 @@ class RunLists:
             return await store.read(lambda tx: tx.runs(RunQuery(LOCAL, s.SID, ["complete"], 3, before)))
 
         assert ids(await s.pages(page, 3)) == [f"run_{n:02}" for n in reversed(range(19))]
+
+    async def test_lists_of_runs_do_without_their_settings(self, store: Store) -> None:
+        """Those may be megabytes of tools. A run out of a list cannot be stored, because that would erase them."""
+        await s.put(store, s.session(), s.run("run_1", settings={"tools": s.LONG}, in_tree=False))
+        for found in await store.read(lambda tx: (tx.runs(RunQuery(LOCAL)), tx.shown_open_runs(s.SID))):
+            (listed,) = found
+            assert listed.settings is UNREAD_SETTINGS
+            assert replace(listed, settings=None) == s.run("run_1", in_tree=False)
+            with pytest.raises(TypeError):
+                await store.transact(lambda tx, run=listed: tx.put_run(run))  # type: ignore[misc]
+        row = await store.read(lambda tx: tx.run(RunId("run_1")))
+        assert row == s.run("run_1", settings={"tools": s.LONG}, in_tree=False)
+
+    async def test_runs_are_filtered_by_their_settings(self, store: Store) -> None:
+        """By the value at a path, in both orders and with cursors; the same name and value elsewhere do not count, and
+        characters that a database cannot have as text do not matter."""
+        await s.put(store, s.session())
+        named = {"openai": {"model": "a_%"}, "x": "\0\\u0000\\ud800"}
+        within = {"openai": {"x": {"model": "a_%", "n": 1, "openai": {"model": "a_%", "n": 1}}}}
+        one = {"openai": {"model": "A_%", "n": False}}
+        settings: list[Any] = [
+            named,
+            None,
+            {"x": '"openai":{"model":"a_%"'},
+            one,
+            named,
+            within,
+            {"x": named},
+            [],
+            {"openai": 1},
+        ]
+        runs = [
+            s.run(f"run_{n}", created_at=float(n), status="complete", settings=each) for n, each in enumerate(settings)
+        ]
+        await s.put(store, *runs)
+
+        async def listed(**filters: Any) -> list[str]:
+            return ids(await store.read(lambda tx: tx.runs(RunQuery(LOCAL, status=["complete"], **filters))))
+
+        model, n = ("openai", "model"), ("openai", "n")
+        assert await listed(settings_with={("openai",): None}) == ["run_8", "run_5", "run_4", "run_3", "run_0"]
+        assert await listed(settings_with={model: None}) == ["run_4", "run_3", "run_0"]
+        assert await listed(settings_with={model: None}, settings_without=[n]) == ["run_4", "run_0"]
+        assert await listed(settings_with={model: "a_%"}) == ["run_4", "run_0"]
+        assert await listed(settings_with={model: None, n: None}) == ["run_3"]
+        assert await listed(settings_with={model: None}, limit=1) == ["run_4"]
+        assert await listed(settings_with={model: None}, among_newest=6) == ["run_4", "run_3"]
+        asked: dict[str, Any] = {"settings_with": {model: None}, "oldest_first": True, "limit": 2}
+        assert await listed(**asked) == ["run_0", "run_3"]
+        assert await listed(**asked, before=(3.0, "run_3")) == ["run_4"]
+        assert await listed(**asked, among_newest=6) == ["run_3", "run_4"]
+
+    async def test_open_runs_are_counted_by_status(self, store: Store) -> None:
+        """Those of all owners; ended runs are not counted."""
+        assert await store.read(lambda tx: tx.count_open_runs()) == {}
+        await s.put(store, s.session(), s.run("run_1"), s.run("run_2", owner=s.OTHER), s.run("run_3", status="waiting"))
+        await s.put(store, s.run("run_4", status="complete", ended_at=2.0))
+        assert await store.read(lambda tx: tx.count_open_runs()) == {"queued": 2, "waiting": 1}
 
     async def test_queued_runs_are_counted_by_owner(self, store: Store) -> None:
         """Neither runs in another state nor those of others count."""

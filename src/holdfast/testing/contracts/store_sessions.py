@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.ids import LOCAL, ApprovalId, MessageId, RunId, SessionId
+from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import Ledger
+from holdfast.core.parts import json_size
 from holdfast.core.run import Recovery
 from holdfast.core.session import COMPARE, Session
-from holdfast.ports.store import Change, RunQuery, SessionQuery, Store, Tx
+from holdfast.ports.store import Change, PathEntry, RunQuery, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 
 
@@ -71,17 +72,33 @@ class SessionsAndMessages:
         await store.transact(lambda tx: tx.drop_session(paged[2].id))
         assert [found.id for found in await page(paged[2])] == whole[3:6]
 
+    async def test_the_ids_of_all_sessions_are_listed(self, store: Store) -> None:
+        """Newest first, archived ones last, and none of another owner."""
+        for n, archived in enumerate([False, True, False, True]):
+            await s.put(store, s.session(f"ses_{n}", updated_at=float(n), archived=archived))
+        await s.put(store, s.session("ses_9", owner=OwnerId("other")))
+        assert await store.read(lambda tx: tx.session_ids(LOCAL)) == ["ses_2", "ses_0", "ses_3", "ses_1"]
+
     async def test_deleted_sessions_are_hidden_until_they_are_purged(self, store: Store) -> None:
         """A deleted session is in no list, can still be read by id, and is named for purging until it is dropped."""
         gone = s.session("ses_gone", deleted_at=2.0)
         await s.put(store, s.session(), gone, s.session("ses_gone_2", deleted_at=1.0, archived=True))
         assert await listed(store, SessionQuery(LOCAL)) == [s.SID]
         assert await listed(store, SessionQuery(LOCAL, archived=True)) == []
+        assert await store.read(lambda tx: tx.session_ids(LOCAL)) == [s.SID]
         assert await store.read(lambda tx: tx.session(gone.id)) == gone
         assert set(await store.read(lambda tx: tx.deleted_sessions(9))) == {"ses_gone", "ses_gone_2"}
         assert len(await store.read(lambda tx: tx.deleted_sessions(1))) == 1
         await store.transact(lambda tx: tx.drop_session(gone.id))
         assert await store.read(lambda tx: tx.deleted_sessions(9)) == ["ses_gone_2"]
+
+    async def test_known_messages_are_those_of_the_session(self, store: Store) -> None:
+        """Of the given ids, those that messages of this session have, in the tree or not."""
+        outside = s.message("msg_2", in_tree=False)
+        await s.put(store, s.session(), s.session("ses_2"), s.message("msg_1"), outside, s.message("msg_3", "ses_2"))
+        asked = [MessageId(f"msg_{n}") for n in range(1, 5)]
+        assert set(await store.read(lambda tx: tx.known_messages(s.SID, asked))) == {"msg_1", "msg_2"}
+        assert not await store.read(lambda tx: tx.known_messages(s.SID, []))
 
     async def test_children_come_oldest_first(self, store: Store) -> None:
         """Siblings are in the order of their creation, then of their ids, whatever the order of writing. Those of
@@ -103,6 +120,38 @@ class SessionsAndMessages:
         await s.put(store, replace(waiting, parent_id=MessageId("msg_1"), in_tree=True))
         assert await children(store, None) == ["msg_1"]
         assert await children(store, "msg_1") == ["msg_2"]
+
+    async def test_a_long_message_can_be_read_without_its_parts(self, store: Store) -> None:
+        """The limit counts bytes of the parts as JSON, and nothing else of the message is left out."""
+        short, long = s.message("msg_1", text="é"), s.message("msg_2", text=s.LONG, model="m", in_tree=False)
+        await s.put(store, s.session(), short, long)
+        size = json_size(short.parts)
+        assert await store.read(lambda tx: tx.message_within(short.id, size)) == short
+        assert await store.read(lambda tx: tx.message_within(short.id, size - 1)) == replace(short, parts=())
+        assert await store.read(lambda tx: tx.message_within(long.id, 1000)) == replace(long, parts=())
+        assert await store.read(lambda tx: tx.message_within(long.id, json_size(long.parts))) == long
+        assert await store.read(lambda tx: tx.message_within(MessageId("msg_3"), 1000)) is None
+
+    async def test_a_path_is_listed_without_contents(self, store: Store) -> None:
+        """From the root to the message; of siblings only those on it, and nothing of a message outside the tree."""
+        await s.put(
+            store,
+            s.session(),
+            s.message("msg_z"),
+            s.message("msg_b", parent_id="msg_z", role="assistant", run_id="run_1"),
+            s.message("msg_c", parent_id="msg_z", role="assistant"),
+            s.message("msg_a", parent_id="msg_b"),
+            s.message("msg_q", in_tree=False),
+        )
+        expected = [
+            PathEntry(MessageId("msg_z"), "user", None),
+            PathEntry(MessageId("msg_b"), "assistant", RunId("run_1")),
+            PathEntry(MessageId("msg_a"), "user", None),
+        ]
+        for n, entry in enumerate(expected, 1):
+            assert await store.read(lambda tx, mid=entry.id: tx.path(mid)) == expected[:n]  # type: ignore[misc]
+        for mid in ("msg_q", "msg_none"):
+            assert await store.read(lambda tx, mid=mid: tx.path(MessageId(mid))) == []  # type: ignore[misc]
 
     async def test_clearing_erases_the_messages_of_one_session(self, store: Store) -> None:
         """`drop_messages` leaves no message, child or compaction of that session, and all of the others."""
@@ -143,7 +192,7 @@ class SessionsAndMessages:
 
     async def test_dropping_a_session_erases_all_that_hangs_on_it(self, store: Store) -> None:
         """M11: after `drop_session` no message, run, approval, compaction, key, ledger or dirty turn of it is found by
-        any way. What was learnt from it stays, and the change feed still tells clients of the deletion."""
+        any way. What was learned from it stays, and the change feed still tells clients of the deletion."""
 
         def rows(n: str) -> tuple[s.Row, ...]:
             sid = f"ses_{n}"
@@ -170,6 +219,7 @@ class SessionsAndMessages:
                 tx.children(sid, None) == [f"msg_{n}"],
                 tx.run(rid) is not None,
                 tx.run_with_key(LOCAL, sid, "key") is not None,
+                tx.key_cancelled_at(sid, "gone") is not None,
                 len(tx.open_runs(sid)) == 1,
                 rid in [run.id for run in tx.all_open_runs(9)],
                 rid in [run.id for run in tx.claimable_runs(9)],
@@ -182,12 +232,17 @@ class SessionsAndMessages:
                 len(tx.dirty_turns(sid, 9)) == 1,
             ]
 
-        await s.put(store, *rows("a"), *rows("b"))
+        async def put(n: str) -> None:
+            await s.put(store, *rows(n))
+            await store.transact(lambda tx: tx.cancel_key(SessionId(f"ses_{n}"), "gone"))
+
+        await put("a")
+        await put("b")
         await store.transact(lambda tx: tx.add_change(Change("session.deleted", LOCAL, SessionId("ses_a"))))
         await store.transact(lambda tx: tx.drop_session(SessionId("ses_a")))
         assert [change.kind for change in await store.read(lambda tx: tx.changes(0, 9))] == ["session.deleted"]
         assert not any(await store.read(lambda tx: look(tx, "a")))
         assert {fact.id for fact in await store.read(lambda tx: tx.facts(LOCAL, 9))} == {"fct_a", "fct_b"}
         assert all(await store.read(lambda tx: look(tx, "b")))
-        await s.put(store, *rows("a"))
+        await put("a")
         assert all(await store.read(lambda tx: look(tx, "a")))

@@ -7,14 +7,14 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from holdfast.core.ids import LOCAL, FactId, FileId, MessageId, RunId, SessionId
+from holdfast.core.ids import LOCAL, FactId, FileId, MessageId, RunId, SessionId, SubscriptionId
 from holdfast.core.session import Session
 from holdfast.ports.store import Change, SessionQuery, Store, Tx
 from holdfast.testing.contracts import samples as s
 from holdfast.testing.contracts.store_rows import FULL, PLAIN, reread
 
 
-class OopsError(Exception):
+class DeliberateError(Exception):
     pass
 
 
@@ -30,6 +30,7 @@ def everything(tx: Tx) -> object:
         tx.message(MessageId("msg_1")),
         tx.children(SID, None),
         tx.run_with_key(LOCAL, SID, "key"),
+        tx.key_cancelled_at(SID, "gone"),
         tx.open_runs(SID),
         tx.all_open_runs(9),
         tx.claimable_runs(9),
@@ -73,6 +74,7 @@ def drop_everything(tx: Tx) -> None:
     tx.drop_run(RID)
     tx.drop_session(SID)
     tx.drop_file(FileId("file_0"))
+    tx.drop_push_subscription(SubscriptionId("push_0"))
     tx.drop_purges([RunId("run_9")])
     tx.trim_changes(0)
 
@@ -97,7 +99,7 @@ class Transactions:
     ) -> None:
         """P1, A1, M11, P7: writes of every kind, erasures among them, are gone when the work raises, now and after
         reopening; what was accepted before is there, its indexes included. The exception is passed on."""
-        error = OopsError()
+        error = DeliberateError()
         async with make_store() as store:
             await store.transact(full_house)
             before = await store.read(everything)
@@ -107,7 +109,7 @@ class Transactions:
                 assert everything(tx) != before
                 raise error
 
-            with pytest.raises(OopsError) as caught:
+            with pytest.raises(DeliberateError) as caught:
                 await store.transact(work)
             assert caught.value is error
             assert await store.read(everything) == before
@@ -119,10 +121,10 @@ class Transactions:
 
         def fail(tx: Tx) -> None:
             tx.session(s.SID)
-            raise OopsError
+            raise DeliberateError
 
         for call in (store.transact, store.read, store.transact):
-            with pytest.raises(OopsError):
+            with pytest.raises(DeliberateError):
                 await call(fail)
         await s.put(store, s.session(title="second"))
         assert await store.read(lambda tx: tx.session(s.SID)) == s.session(title="second")
@@ -136,7 +138,7 @@ class Transactions:
         assert await store.read(lambda tx: tx.session(s.SID)) == s.session()
 
     async def test_concurrent_changes_of_one_session_are_all_kept(self, store: Store) -> None:
-        """P4: read-and-write transactions at the same time serialise; none fails and none is lost."""
+        """P4: read-and-write transactions at the same time are serialized; none fails and none is lost."""
         await s.put(store, s.session(version=0))
 
         def increment(tx: Tx) -> None:
@@ -200,10 +202,12 @@ class Transactions:
             assert not any(await store.transact(halves))
 
     async def test_the_store_has_a_clock_and_may_know_its_room(self, store: Store) -> None:
-        """`now` is a plain number in transactions and in reads; `free_bytes` answers without raising."""
+        """`now` is a plain number in transactions and in reads; `free_bytes` and
+        `reusable_bytes` answer without raising."""
         assert isinstance(await store.transact(lambda tx: tx.now), float)
         assert isinstance(await store.read(lambda tx: tx.now), float)
         assert (store.free_bytes() or 1) > 0
+        assert await store.reusable_bytes() >= 0
 
     async def test_the_generation_outlives_the_process(self, make_store: s.MakeStore) -> None:
         """The same files have the same generation, so that cursors of the change feed stay good over a restart."""

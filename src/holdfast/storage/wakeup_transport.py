@@ -1,4 +1,5 @@
-"""Hints between nodes: their text format, the outbox that batches them, and the thread that receives them."""
+"""How wake-ups travel between nodes over PostgreSQL or Redis: their text format, the outbox that batches them, and the
+thread that receives them. What they mean: `ports.wakeups`; who sends and awaits them: `engine.signals`."""
 
 import asyncio
 import contextlib
@@ -144,7 +145,7 @@ class HintReceiver:
                         if wakes:
                             self._pass_on(loop, wakes)
             except self.errors:
-                log.info("%s: the connection for hints failed; reconnecting", self.name, exc_info=True)
+                log.info("%s: the connection for notifications failed; reconnecting", self.name, exc_info=True)
                 reconnects = True
 
     def _pass_on(self, loop: asyncio.AbstractEventLoop, wakes: Collection[Wake]) -> None:

@@ -1,4 +1,4 @@
-"""Limiting what one read returns."""
+"""Limits what one read of a journal returns, by bytes, for all journal adapters."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,6 @@
 """Logs an outage of storage as two lines for each activity that it stops: when it begins to fail, and when it works
-again. Other errors are bugs and are logged with their traceback each time."""
+again. Other errors are bugs and are logged with their traceback each time. What happens to runs meanwhile:
+`engine.group_commit`."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -15,10 +16,14 @@ class OutageLog:
 
     def failed(self, activity: str, error: Exception) -> None:
         if not isinstance(error, StorageError | TimeoutError):
-            log.warning("%s failed; it is tried again", activity, exc_info=error)
+            log.warning("%s failed; the server tries again", activity, exc_info=error)
         elif activity not in self._failing:
             self._failing.add(activity)
-            log.warning("%s fails until storage is back: %s", activity, str(error) or "it did not answer in time")
+            log.warning(
+                "%s fails and is repeated until storage answers: %s",
+                activity,
+                str(error) or "storage did not answer in time",
+            )
 
     async def try_each(self, activity: str, steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
         """Take every step, even if another fails. The activity works again when all of them do."""

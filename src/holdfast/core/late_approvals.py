@@ -1,4 +1,5 @@
-"""Calls that were denied because nobody answered in time, and that a person allows later."""
+"""Calls that were denied because nobody answered in time, and that a person allows later. How long a question waits:
+`answer_within` in `engine.settings`."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +9,7 @@ from holdfast.core.parts import Part, ToolPart
 
 NO_ANSWER: Final = "Nobody answered in time, so it was denied."
 """The result of such a call. The web app offers to allow it as long as it is this text."""
-NO_ANSWER_FINAL: Final = f"{NO_ANSWER} It is too long to be allowed later."
+NO_ANSWER_FINAL: Final = f"{NO_ANSWER} It is not shown in full, so it cannot be allowed later."
 """The same for a call of which only a part is known: a later one could not be recognized as the same."""
 ALLOWED_LATER: Final = f"{NO_ANSWER} You allowed it later."
 

@@ -1,5 +1,6 @@
 """Parser for server-sent events. Linear in the bytes fed, however they are split, and bounded by a limit per event.
-Lines end with LF, CRLF or CR. Comments, unknown fields and events without data are skipped."""
+Lines end with LF, CRLF or CR. Comments, unknown fields and events without data are skipped. What our own frames look
+like: `core.events`."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

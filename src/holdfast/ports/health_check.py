@@ -1,4 +1,4 @@
-"""The result of one check that `holdfast doctor` prints."""
+"""The result of one check that `holdfast doctor` prints. The checks: `cli.doctor`, which names the others."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
-"""Connections of attached runs: such a run lives as long as its client is connected."""
+"""Connections of attached runs: such a run lives as long as its client is connected, and is cancelled when the client
+leaves. When a client counts as gone: `server.event_stream`; after its node is gone: `core.recovery_rules`."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -31,8 +32,9 @@ class AttachedConnections:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Callable[[RunId], None]]:
-        """A client's connection; yields the function that adds an attached run to it, to be called without an await
-        after `runs.submit`. Leaving cancels its runs; those of this node stop at once."""
+        """Opens the connection of a client. Yields a function that adds an attached run to it; call it after
+        `runs.submit`, without an await in between. Leaving the block cancels the runs; those of this node stop at
+        once."""
         rids: list[RunId] = []
         try:
             yield rids.append

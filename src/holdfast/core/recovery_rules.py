@@ -1,5 +1,8 @@
-"""Decides what to do with an orphaned run: leave it, continue it automatically, or end it. Pure: `engine.recovery`
-reads the rows, asks for the verdict and carries it out; whether a journal can be read yet it finds out by fencing.
+"""Decides what to do with an orphaned run (`decide_orphan`): leave it, continue it automatically, or end it; and when a
+pending recovery is tried again or given up (`should_retry`, `after_read`). Pure: `engine.recovery` reads the rows and
+carries the decision out; it fences the journal first, and if that fails the journal cannot be read now. A run whose
+journal is sealed is ended in any case (`engine.transactions.takeover`). The number of attempts and the age at which one
+is given up are in `RecoveryPolicy`.
 
 A tool call without a result is marked by `core.transcript`, and `agents.chat.tool_runner` asks before it runs again."""
 
@@ -22,30 +25,31 @@ class RecoveryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AgentAbilities:
-    """What a run's agent can do (`ports.agent.Agent`); one that no longer exists can do neither."""
+    """What a run's agent can do (`ports.agent.Agent`); one that no longer exists can do nothing."""
 
     park: bool = False
     resume: bool = False
+    steer: bool = False
 
 
-Verdict = Literal[
-    "leave",  # it is executed, waits for a person, or is queued and will be claimed
+OrphanDecision = Literal[
+    "leave",  # it is executed, waits for a person, is queued and will be claimed, or waits for the run it is added to
     "continue",  # requeue the same run
     "end",  # fence, seal, settle
 ]
 
 
-def verdict(
+def decide_orphan(
     run: Run,
     *,
     incarnation: NodeId | None,
     now: float,
     agent: AgentAbilities,
     policy: RecoveryPolicy,
-    gone: bool = False,
-) -> Verdict:
-    """`gone`: the lease holder is gone, whatever the lease."""
-    if not run.is_open or (not gone and is_live(run.lease, incarnation, now)):
+    holder_gone: bool = False,
+) -> OrphanDecision:
+    """`holder_gone`: the caller knows that the holder of the lease is gone, even if the lease has not expired."""
+    if not run.is_open or run.is_taken or (not holder_gone and is_live(run.lease, incarnation, now)):
         return "leave"
     if run.intent is not None:
         return "end"
@@ -53,34 +57,35 @@ def verdict(
     if run.status == "queued":
         return "end" if client_gone else "leave"
     if run.status == "waiting":
-        parked = run.lease is None  # otherwise its process kept the task, and is gone
+        parked = run.lease is None  # with a lease, it waited inside a process, which is gone
         return "leave" if parked and agent.park and not client_gone else "end"
     if policy.auto_continue and agent.resume and run.lifetime == "detached" and run.resumes < policy.max_resumes:
         return "continue"
     return "end"
 
 
-def ending(run: Run) -> RunEnded:
+def terminal_event(run: Run) -> RunEnded:
     """The terminal event of a run that did not seal itself: as requested, otherwise interrupted."""
     if run.intent is None:
         return RunEnded("interrupted", reason="process-gone")
     return RunEnded(run.intent.status, reason=run.intent.reason, error=run.intent.error)
 
 
-Look = Literal["unavailable", "empty", "output"]
-"""What an attempt to read a pending run's journal found: not readable; sealed without output; sealed with output."""
+JournalReading = Literal["unavailable", "empty", "output"]
+"""The result of reading a pending run's journal: it cannot be read, it is sealed without output, or with output."""
 
 
-def due(recovery: Recovery, now: float, policy: RecoveryPolicy) -> bool:
-    """Whether the recovery is still tried without being asked for."""
+def should_retry(recovery: Recovery, now: float, policy: RecoveryPolicy) -> bool:
+    """Whether a pending recovery is still tried in the background, or only when a person asks for it."""
     return recovery.state == "pending" and now - recovery.since < policy.give_up_after
 
 
-def after_look(recovery: Recovery, look: Look, now: float, policy: RecoveryPolicy) -> Recovery:
-    """The recovery's state after an attempt. An unreadable journal uses up time but no attempt."""
-    if look == "output":
+def after_read(recovery: Recovery, reading: JournalReading, now: float, policy: RecoveryPolicy) -> Recovery:
+    """The recovery's state after an attempt to read the journal. A journal that cannot be read uses up no attempt, but
+    it is not waited for longer than `give_up_after`."""
+    if reading == "output":
         return Recovery("recovered")
-    if look == "empty":
+    if reading == "empty":
         recovery = replace(recovery, attempts=recovery.attempts + 1)
     spent = recovery.attempts >= policy.max_attempts or now - recovery.since >= policy.give_up_after
     return Recovery("none") if spent else recovery

@@ -1,0 +1,111 @@
+"""Settings of a chat (temperature, tools, system prompt …): their ranges, and which of the owner's defaults, the
+project, the chat and the run wins. Pure; all agents ask here.
+
+A later layer wins; a value of the first three that is missing, null or out of range is inherited. The project's are
+those that the run recorded when it was accepted (`core.project`). A run's own values were
+checked by the API that accepted it (`server.schemas.base`, `server.openai.schemas`). Which of them a model is sent:
+`models.dialects`; which memory counts: `engine.transactions.memory`.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeGuard, get_args
+
+from holdfast.core.memory_ledger import OFF
+from holdfast.core.parts import Json
+from holdfast.core.run import Run
+from holdfast.core.session import Session
+from holdfast.core.session_limits import MAX_TEXT
+
+DEFAULTS: Final = "chat_defaults"  # The owner's setting that has them
+PROJECT: Final = "project"  # The setting of a run that has what it was given of its project
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+ModelDefault = Literal["model_default"]
+MODEL_DEFAULT: Final[ModelDefault] = "model_default"
+"""The value of a parameter that is not sent, though the owner has a default for it: the model's own counts."""
+MAX_TEMPERATURE: Final = 2.0
+MAX_TOKENS: Final = 1_000_000
+
+PARAMETERS: Final = ("temperature", "top_p", "max_tokens", "reasoning_effort")
+"""Those that are passed to the model and have a range."""
+MODEL_SETTINGS: Final = (*PARAMETERS, "seed", "stop")
+"""What the chat agent passes to the model; the direct agent passes all that `models.dialects` knows."""
+SESSION_FIELDS: Final = (*PARAMETERS, "use_tools")
+"""Those that sessions have in their settings, besides `memory`."""
+
+
+def is_valid(name: str, value: Json) -> bool:
+    """Whether a value can be used. The API refuses others; an import or an old directory may have anything."""
+    if value == MODEL_DEFAULT and name in PARAMETERS:
+        return True
+    match name:
+        case "temperature":
+            return _is_number(value) and 0 <= value <= MAX_TEMPERATURE
+        case "top_p":
+            return _is_number(value) and 0 < value <= 1
+        case "max_tokens":
+            return _is_number(value) and isinstance(value, int) and 1 <= value <= MAX_TOKENS
+        case "reasoning_effort":
+            return isinstance(value, str) and value in get_args(ReasoningEffort)
+        case "use_tools":
+            return isinstance(value, bool)
+        case "system":
+            return isinstance(value, str) and len(value) <= MAX_TEXT
+        case "memory":
+            return bool(value == OFF)
+        case _:
+            return False
+
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def read(layer: Json, *names: str) -> dict[str, Json]:
+    """The valid values of a layer, by name."""
+    if not isinstance(layer, dict):
+        return {}
+    return {name: layer[name] for name in names if is_valid(name, layer.get(name))}
+
+
+def defaults(session: Session, preferences: Mapping[str, Json]) -> dict[str, Json]:
+    """The owner's defaults for a chat. A client of an API gets what it asked for, so they do not apply to it."""
+    if session.is_from_api:
+        return {}
+    return read(preferences.get(DEFAULTS), *SESSION_FIELDS, "system", "memory")
+
+
+def project_of(settings: Json) -> Json:
+    """What a run recorded of its project; None if it had none."""
+    return settings.get(PROJECT) if isinstance(settings, dict) else None
+
+
+def of_session(session: Session, preferences: Mapping[str, Json], project: Json = None) -> dict[str, Json]:
+    """What counts for turns of this session, with `project` as a run records it. An empty system prompt replaces that
+    of the project or the defaults by none."""
+    own = read(session.settings, *SESSION_FIELDS)
+    system: dict[str, Json] = {} if session.system is None else {"system": session.system}
+    inherited = {**defaults(session, preferences), **read(project, *SESSION_FIELDS, "system")}
+    return _sent({**inherited, **own, **system})
+
+
+def of_run(session: Session, run: Run, preferences: Mapping[str, Json]) -> dict[str, Json]:
+    """What counts for this run, whose `instructions` replace the chat's system prompt. Other names that the session or
+    the run has, such as `seed` or `tools`, are passed on unchecked to the agent."""
+    unknown = _without(session.settings, *SESSION_FIELDS, PROJECT, "system", "memory")
+    own = _without(run.settings, PROJECT, "system", "memory")
+    instructions = own.get("instructions", unknown.get("instructions"))
+    system: dict[str, Json] = {"system": instructions} if isinstance(instructions, str) else {}
+    inherited = of_session(session, preferences, project_of(run.settings))
+    return _sent({**unknown, **inherited, **own, **system})
+
+
+def _sent(merged: dict[str, Json]) -> dict[str, Json]:
+    """Without the parameters whose value is the model's own."""
+    return {name: value for name, value in merged.items() if name not in PARAMETERS or value != MODEL_DEFAULT}
+
+
+def _without(layer: Json, *names: str) -> dict[str, Json]:
+    """The values of a layer, without these names and without nulls, which count as missing."""
+    if not isinstance(layer, dict):
+        return {}
+    return {name: value for name, value in layer.items() if value is not None and name not in names}

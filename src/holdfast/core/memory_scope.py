@@ -1,0 +1,36 @@
+"""The memory of a project's own. A provider keeps it apart as it keeps two owners apart: it is told an owner that is
+made of the owner and the project. In a session's ledger, the project is part of the provider's handle, so turns of one
+commit always belong to the same memory."""
+
+from holdfast.core.ids import OwnerId, ProjectId
+
+_PROJECT = "@"  # Between a provider and a project
+_OF_OWNER = "/"  # Between an owner and a project
+
+
+def scoped(provider: str, pid: ProjectId | None) -> str:
+    """The handle of a provider for a project's own memory, or (None) for the memory of all chats."""
+    return provider if pid is None else f"{provider}{_PROJECT}{pid}"
+
+
+def provider_of(handle: str) -> str:
+    return handle.partition(_PROJECT)[0]
+
+
+def project_of(handle: str) -> ProjectId | None:
+    return ProjectId(handle.partition(_PROJECT)[2]) if _PROJECT in handle else None
+
+
+def owner_of(owner: OwnerId, pid: ProjectId | None) -> OwnerId:
+    """Whom a provider is told that the memories belong to."""
+    return owner if pid is None else OwnerId(f"{owner}{_OF_OWNER}{pid}")
+
+
+def belongs_to(found: OwnerId, owner: OwnerId) -> bool:
+    """Whether memories of `found` are the owner's, those of projects included."""
+    return found == owner or found.startswith(f"{owner}{_OF_OWNER}prj_")
+
+
+def project_of_owner(found: OwnerId) -> ProjectId | None:
+    """The project whose own memory this is; None: the memory of all chats."""
+    return ProjectId(found.partition(_OF_OWNER)[2]) if f"{_OF_OWNER}prj_" in found else None
