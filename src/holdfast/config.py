@@ -6,6 +6,10 @@ base_url = "https://llm.work/v1"    args = ["--stdio"]              "github__*" 
 api_key_env = "WORK_KEY"            [mcp.search]                    [models]
 models = ["a", "b"]                 url = "https://…/mcp"           default = "work/a"
 
+Some of these values can also be stored by the settings page. Which of the two counts is decided where they are read:
+keys of providers in `models.provider_config.choose_key`, the default model in `models.default_model`, rules of tools in
+`app.agents`, agent programs in `app.agent_programs`, MCP servers in `app.tool_admin`.
+
 `holdfast.toml` names programs to start and addresses to send data to, so it is read from the data directory or from
 `--config` only: a file in the working directory may have been written by anybody.
 """
@@ -18,6 +22,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -34,13 +39,22 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from holdfast.core.errors import ConfigError
+from holdfast.core.validation_text import validation_text
 from holdfast.ports.model import Ability, ProviderKind
 from holdfast.ports.tool import Rule
 
 FILE_NAME: Final = "holdfast.toml"
 DEFAULT: Final = "default"
+LOGIN_IDLE_DAYS: Final = 7.0
+PUSH_CONTACT: Final = "https://github.com/holdfast-chat/holdfast"
 _SECRETS: Final = frozenset({"password", "store_url", "journal_url", "api_key", "headers", "env", "args"})
 """Settings whose value no error message repeats."""
+_IN_FILE: Final = {
+    "list_type": "must be a list in brackets",
+    "path_type": "must be a path in quotes",
+    "string_type": "must be a string in quotes",
+}
+"""How the file writes what a value must be."""
 _FLAGS: Final = {"store_url": "--to", "journal_url": "--journal"}  # Flags that are not named after their setting
 _MASK: Final = "********"
 _SECRET_NAME: Final = "[^=:]*(?i:authorization|credential|key|passw|secret|token)[^=:]*"
@@ -58,14 +72,29 @@ def _lowercase(value: Any) -> Any:
 
 
 def _split(value: Any) -> Any:
-    """A variable has a list as words with commas in between."""
+    """Reads a list from an environment variable, in which its items are separated by commas."""
     return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+def _check_gateway(url: str) -> str:
+    """It is shown, so it must not contain credentials."""
+    if not re.fullmatch(r"https?://[^/\s?#@]+(/[^\s?#]*)?", url):
+        raise ValueError("must be an address such as http://127.0.0.1:8642, without user name, password or query")
+    if urlsplit(url).port == 0:  # raises ValueError for one that is no number or too large
+        raise ValueError("must not have port 0")
+    return url.rstrip("/")
 
 
 def _check_origin(origin: str) -> str:
     if not re.fullmatch(r"https?://[^/\s?#@*]+", origin):
         raise ValueError(f"{origin!r} is not an origin, such as https://app.example.com")
     return origin.lower()
+
+
+def _check_contact(contact: str) -> str:
+    if not re.fullmatch(r"mailto:[^\s@]+@[^\s@]+|https://[^/\s?#@]+(/\S*)?", contact):
+        raise ValueError("must be an address such as mailto:admin@example.com or https://example.com")
+    return contact
 
 
 def _check_root_path(path: str) -> str:
@@ -86,7 +115,7 @@ def _url_scheme(*schemes: str) -> AfterValidator:
 
 Proxy = Annotated[str, AfterValidator(lambda text: str(ip_network(text, strict=False)))]
 Text = Annotated[str, Field(min_length=1)]
-Whole = Annotated[int, BeforeValidator(_reject_bool)]
+Integer = Annotated[int, BeforeValidator(_reject_bool)]
 Number = Annotated[float, BeforeValidator(_reject_bool), Field(lt=1e9)]
 Directory = Annotated[Path, AfterValidator(Path.expanduser)]
 
@@ -102,7 +131,7 @@ class ProviderSection(Section):
     api_key_env: str | None = None
     models: list[str] = []
     default: str | None = None
-    context: Whole | None = None
+    context: Integer | None = None
     abilities: list[Ability] | None = None
     headers: dict[str, SecretStr] = {}
 
@@ -128,14 +157,25 @@ class McpSection(Section):
 
 
 class AgentSection(Section):
-    """A program that speaks the Agent Client Protocol."""
+    """A program that speaks the Agent Client Protocol, or the address of a gateway of Hermes."""
 
     command: Text | None = None  # Unset: that of the known program with this name
     args: list[str] | None = Field(default=None, repr=False)
     env: dict[str, SecretStr] = {}  # Besides the harmless part of the server's environment
     cwd: Text | None = None  # Unset: a directory of its own for each session
     answer_within: Number | None = Field(default=None, ge=0)
-    """Seconds after which the program denies by itself what nobody has answered; 0: never."""
+    """Seconds after which the agent itself denies a question that nobody has answered; 0: never."""
+    url: Annotated[str, AfterValidator(_check_gateway)] | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> "AgentSection":
+        others = {"api_key", "api_key_env"} if self.url is None else {"command", "args", "env", "cwd"}
+        if given := self.model_fields_set & others:
+            needs = "need a url" if self.url is None else "cannot be combined with url"
+            raise ValueError(f"{', '.join(sorted(given))} {needs}")
+        return self
 
 
 class ShellSection(Section):
@@ -174,7 +214,7 @@ class Config(Section):
 
     data_dir: Directory
     host: Text = "127.0.0.1"
-    port: Whole = Field(default=8484, ge=0, le=65535)
+    port: Integer = Field(default=8484, ge=0, le=65535)
     root_path: Annotated[str, Field(max_length=200), AfterValidator(_check_root_path)] = ""
     """The path below which a reverse proxy publishes the server, such as /holdfast."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lowercase)] = "warning"
@@ -186,22 +226,26 @@ class Config(Section):
     agent_directories: Annotated[list[Directory], BeforeValidator(_split)] = [Path("~")]
     """Directories below which users may choose the one that an agent program works in; empty: they may not choose."""
     titles: Literal["model", "words", "off"] = "model"
-    """How a new chat gets its title: written by the model after the first answer, the first words of the message, or
-    not at all."""
-    max_runs: Whole = Field(default=2000, ge=1, le=100_000)
-    max_file_mb: Whole = Field(default=50, ge=1, le=10_000)
+    """How a new chat gets its title: the first words of the message, which one that the model writes after the first
+    answer replaces; only the words; or not at all."""
+    max_runs: Integer = Field(default=2000, ge=1, le=100_000)
+    max_file_mb: Integer = Field(default=50, ge=1, le=10_000)
     heartbeat: Number = Field(default=15.0, ge=0.1)
     write_deadline: Number = Field(default=30.0, ge=0.1)
     """Seconds after which a client that does not read is disconnected. It can resume without loss."""
     fetch_urls: bool = False  # Whether images and files that a call of /v1 names by URL are fetched
     cors_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split)] = []
     """Origins whose pages may call the APIs below /v1. With a password they need a token."""
+    push_contact: Annotated[str, Field(max_length=200), AfterValidator(_check_contact)] = PUSH_CONTACT
+    """Whom a push service turns to about this server's notifications."""
+    push_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split)] = []
+    """Push services that need not be on the public internet or use HTTPS; others must."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """Takes precedence over the password that `holdfast password` stored."""
     require_password: bool = False
     """Whether to create a password at the first start, also on loopback, where it is optional. For containers, in which
-    every connection seems to come from elsewhere or from this machine, whoever makes it."""
-    login_idle_days: Number = Field(default=7.0, gt=0.001)
+    the address of a connection does not tell whether it comes from this machine."""
+    login_idle_days: Number = Field(default=LOGIN_IDLE_DAYS, gt=0.001)
     """Days without use after which a browser must log in again."""
     trusted_proxies: Annotated[tuple[Proxy, ...], BeforeValidator(_split)] = ()
     """Addresses or networks of reverse proxies whose `X-Forwarded-For` header is believed."""
@@ -230,7 +274,7 @@ class Config(Section):
     @classmethod
     def _check_agents(cls, agents: dict[str, AgentSection]) -> dict[str, AgentSection]:
         if taken := sorted(agents.keys() & {"chat", "direct"}):
-            raise ValueError(f"{taken[0]!r} is an agent of Holdfast itself; choose another name")
+            raise ValueError(f"{taken[0]!r} is the name of a built-in agent; choose another name")
         return agents
 
     @field_validator("journal_url")
@@ -315,7 +359,7 @@ def load(flags: Mapping[str, Any], *, home: Path, file: Path | None = None) -> L
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         if not path.is_file():
-            raise FileNotFoundError(f"no such file: {path}")
+            raise FileNotFoundError("there is no such file")
         values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(str(path), f"cannot be read: {error}") from None
@@ -332,12 +376,11 @@ def _config_error(error: ErrorDetails, sources: Mapping[str, str]) -> ConfigErro
         *section, name = path
         problem = f"{name!r} is not a setting; expected one of {', '.join(_setting_names(section))}"
         return ConfigError(f"{source}, [{'.'.join(section)}]" if section else source, problem)
-    problem = error["msg"].removeprefix("Value error, ").partition(", unable")[0]
-    problem = re.sub(r"^(Input|String|Value) should ", "must ", problem)
+    problem = _IN_FILE.get(kind) or validation_text(error)
     if kind in ("model_type", "dict_type"):
         problem = f"must be a section: write [{'.'.join(path)}]"
     elif kind != "value_error" and _SECRETS.isdisjoint(path):
-        problem += f"; found {value!r}"
+        problem += f"; found {str(value).lower() if isinstance(value, bool) else repr(value)}"
     return ConfigError(_where(path, source, is_section=isinstance(value, dict)), problem)
 
 

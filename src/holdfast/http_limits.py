@@ -1,13 +1,16 @@
-"""Limits on the responses that libraries read through httpx2, whose clients have none: a whole body, one event of an
-event stream, and no compression, because a megabyte can expand to a gigabyte."""
+"""Limits for HTTP responses that libraries read through httpx2, whose clients have no limits of their own.
+They bound a whole body and one event of an event stream, and refuse compression, because a megabyte can expand to a
+gigabyte. Limits of requests to this server: `server.context.ServerLimits`; of models' answers:
+`models.request_policy`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, Final
 
 import httpx2
+from anyio.lowlevel import checkpoint
 
-from holdfast.core.nesting import JsonCounter
+from holdfast.core.json_limits import JsonCounter
 
 MAX_BODY: Final = 32 * 1024 * 1024  # Bytes of a response that is not an event stream
 MAX_STRUCTURE: Final = 1024 * 1024
@@ -16,6 +19,8 @@ second for so many; an image is a single string."""
 MAX_STRINGS: Final = 200_000  # Of a body or of an event
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
 """All libraries take these for the end of an event, and some take nothing else. They collect lines until then."""
+_PIECE: Final = 4096
+"""Bytes of events after which everything else may run: libraries take up to 0.1 ms for the smallest event."""
 _BORDER: Final = 3  # Bytes of a chunk that may belong to an end in the next one
 
 
@@ -58,7 +63,12 @@ class _LimitedStream(httpx2.AsyncByteStream):
                 self._count(chunk[:end])
                 self._size, self._counter = 0, JsonCounter()
             self._count(chunk[end:])
-            yield chunk
+            if len(chunk) <= _PIECE or not self._in_events:
+                yield chunk
+                continue
+            for piece in _pieces(chunk):
+                yield piece
+                await checkpoint()
 
     def _count(self, data: bytes) -> None:
         self._size += len(data)
@@ -70,6 +80,19 @@ class _LimitedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _pieces(chunk: bytes) -> Iterator[bytes]:
+    """The chunk, cut only between events: libraries copy an event again with each piece of it."""
+    start = 0
+    while True:
+        ends = [at + len(end) for end in _EVENT_ENDS if (at := chunk.find(end, start + _PIECE)) >= 0]
+        if not ends:
+            break
+        yield chunk[start : min(ends)]
+        start = min(ends)
+    if start < len(chunk):
+        yield chunk[start:]
 
 
 def _end_of_last_event(data: bytes) -> int:

@@ -1,5 +1,6 @@
-"""Logging: one line per event, as text or JSON. Messages never contain what people or models write; a
-traceback may. Nothing in a message can begin a new line or control a terminal."""
+"""Logging: one line per event, as text or JSON. The level and the form are settings (`log_level`, `log_format` of
+`config`); who logged in and what was changed is logged by `server.security_log`. Messages never contain what people or
+models write; a traceback may. Nothing in a message can begin a new line or control a terminal."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The system clock, random ids, and protection of the process's memory."""
+"""The real clock and random ids (`ports.clock`), and protection of the process's memory."""
 
 import ctypes
 import os

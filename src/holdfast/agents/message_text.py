@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.core.parts import FilePart, Part, TextPart, ToolPart
+from holdfast.core.parts import FilePart, Part, SteeredPart, TextPart, ToolPart
 from holdfast.tools.result_text import as_text, shorten
 
 _MAX_RESULT: Final = 1000
@@ -15,6 +15,8 @@ def parts_as_text(parts: Sequence[Part]) -> str:
     for part in parts:
         if isinstance(part, TextPart):
             lines.append(part.text)
+        elif isinstance(part, SteeredPart):
+            lines.append(f"[the user added: {part.text}]")
         elif isinstance(part, FilePart):
             lines.append(f"[file {part.name}]")
         elif isinstance(part, ToolPart):

@@ -1,5 +1,5 @@
 """Model servers that were added on a page: address and key together in the keyring, so that a key is only ever sent to
-the address it was entered for."""
+the address it was entered for. Configured ones: `models.provider_config`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -12,10 +12,11 @@ from holdfast.models.discovery import NO_MODELS, ProbeResult
 from holdfast.models.provider_config import ProviderConfig, base_url, title
 from holdfast.models.server_address import candidates, read_address
 from holdfast.ports.keyring import Keyring, KeyringStore
-from holdfast.ports.model import ProviderCheck
+from holdfast.ports.model import Ability, ProviderCheck
 
 PREFIX: Final = "provider:"  # Before the server's name, in the keyring
 _MAX_ADDED: Final = 20
+_SEEING: Final[tuple[Ability, ...]] = ("tools", "images")
 _SHOWN: Final = 200  # Names of models that a check returns
 _ADVICE: Final[Mapping[str, str]] = {
     "ollama": "Download one with “ollama pull llama3.2”",
@@ -35,13 +36,25 @@ def read_added(keys: Mapping[str, str]) -> Iterator[ProviderConfig]:
                 api_key=key,
                 key_name="the settings",
                 key_source=None if key is None else "settings",
+                abilities=_SEEING if stored.get("images") else None,
                 added=True,
             )
 
 
 def write_added(config: ProviderConfig, key: str | None) -> str:
     """The entry of the keyring."""
-    return json.dumps({"kind": config.kind, "base_url": base_url(config), **({} if key is None else {"key": key})})
+    images = {"images": True} if sends_images(config) else {}
+    shown = {"kind": config.kind, "base_url": base_url(config), **images}
+    return json.dumps(shown if key is None else {**shown, "key": key})
+
+
+def with_images(config: ProviderConfig, images: bool) -> ProviderConfig:
+    """With `images`, its models are sent images even if the server does not say that they can see them."""
+    return replace(config, abilities=_SEEING if images else None)
+
+
+def sends_images(config: ProviderConfig) -> bool:
+    return "images" in (config.abilities or ())
 
 
 def possible_servers(text: str, key: str | None, keys: Mapping[str, str]) -> Sequence[ProviderConfig]:

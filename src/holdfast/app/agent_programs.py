@@ -1,5 +1,5 @@
 """Agents that run as programs: those in the configuration, those that are found on the PATH, and those that were added
-on the settings page."""
+on the settings page. Where they may work: `agents.acp.directories`; how many run: `agents.acp.pool`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,10 +13,13 @@ from anyio import to_thread
 from holdfast.agents.acp.agent import AcpAgent
 from holdfast.agents.acp.directories import DirectoryRules
 from holdfast.agents.acp.pool import AgentPool
+from holdfast.agents.acp.problem_text import login_methods
 from holdfast.agents.acp.program import KNOWN, AcpLimits, AgentProgram
-from holdfast.agents.acp.session_links import AgentStateFiles, SessionLinks
-from holdfast.app.late_engine import LateEngine
-from holdfast.app.storage import WORKSPACES
+from holdfast.agents.acp.stored_state import AgentStateFiles, acp_session_links
+from holdfast.agents.chat.workspaces import WORKSPACES
+from holdfast.agents.gateway.client import GatewayLimits
+from holdfast.app.engine_proxy import EngineProxy
+from holdfast.app.gateway_agents import GatewayAgents
 from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
@@ -26,6 +29,7 @@ from holdfast.core.parts import Json
 from holdfast.core.session import Message, Session
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Turn
 from holdfast.ports.keyring import KeyringStore
+from holdfast.ports.workspace import WorkspaceOrigin
 from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.system import SystemClock
 
@@ -37,8 +41,14 @@ _OWN: Final = frozenset({"chat", "direct"})  # Names of the agents that are part
 
 
 def agent_programs(config: Config) -> dict[str, AgentProgram]:
-    """By name. What the configuration says about a known program replaces its defaults."""
-    return {**KNOWN, **{name: _configured(name, section) for name, section in config.agents.items()}}
+    """By name, without the agents behind a gateway. What the configuration says about a known program replaces its
+    defaults."""
+    found = {**KNOWN, **{name: _configured(name, section) for name, section in config.agents.items()}}
+    return {name: program for name, program in found.items() if not _has_gateway(config, name)}
+
+
+def _has_gateway(config: Config, name: str) -> bool:
+    return name in config.agents and config.agents[name].url is not None
 
 
 def _configured(name: str, section: AgentSection) -> AgentProgram:
@@ -72,9 +82,10 @@ class AppAgentPrograms:
     known: Mapping[str, AgentProgram]
     configured: frozenset[str]  # Names that holdfast.toml defines
     pool: AgentPool
+    gateways: GatewayAgents
     workspaces: Path
     directories: DirectoryRules
-    engine: LateEngine
+    engine: EngineProxy
     secrets: StoredSecrets
     states: AgentStateFiles
     changing: anyio.Lock = field(default_factory=anyio.Lock)  # One change at a time: a setting and its secrets
@@ -84,16 +95,18 @@ class AppAgentPrograms:
         cls,
         config: Config,
         keys: KeyringStore,
-        engine: LateEngine,
+        engine: EngineProxy,
         environment: Mapping[str, str],
         home: Path,
         limits: AcpLimits,
+        gateway_limits: GatewayLimits,
     ) -> "AppAgentPrograms":
         workspaces = config.data_dir / WORKSPACES
         return cls(
             agent_programs(config),
             frozenset(config.agents),
             AgentPool(environment, limits),
+            GatewayAgents.build(config, environment, gateway_limits),
             workspaces,
             directory_rules(config, home),
             engine,
@@ -129,29 +142,38 @@ class AppAgentPrograms:
         names = [*self.known, *(name for name in _added(settings) if name not in self.known)]
         programs = [program for name in names if (program := self.find(name, settings)) is not None]
         editable = _added(settings).keys() - self.configured
-        return await to_thread.run_sync(
+        described = await to_thread.run_sync(
             lambda: [self._describe(program, program.name in editable) for program in programs]
         )
+        return [*described, *await self.gateways.list()]
 
     def _describe(self, program: AgentProgram, editable: bool) -> AgentResponse:
-        reason = program.missing(self.pool.environment)
+        missing = program.missing(self.pool.environment)
+        problem = None if missing is not None else self.pool.problem(program)
         return AgentResponse(
             name=program.name,
             can_continue=True,
             is_program=True,
-            available=reason is None,
-            reason=reason,
+            available=missing is None and problem is None,
+            reason=missing or problem,
+            test_failed=problem is not None,
             command=[program.command, *program.args],
             cwd=None if program.cwd is None else str(program.cwd),
             env=sorted(program.env),
             editable=editable,
-            npx_command=None if reason is None else program.npx_command(self.pool.environment),
+            npx_command=None if missing is None else program.npx_command(self.pool.environment),
         )
 
     async def _settings(self) -> Mapping[str, Json]:
         return await self.engine.engine.preferences.settings(LOCAL)
 
-    def agent(self, program: AgentProgram) -> AcpAgent:
+    def agent(self, name: str, settings: Mapping[str, Json]) -> Agent | None:
+        if name in self.gateways.by_name:
+            return self.gateways.agent(name, self.engine, self.workspaces)
+        program = self.find(name, settings)
+        return None if program is None else self._acp_agent(program)
+
+    def _acp_agent(self, program: AgentProgram) -> AcpAgent:
         places = (self.workspaces, self.directories)
         return AcpAgent(program, self.pool, self.engine, *places, SystemClock().now, self.states, self._set_title)
 
@@ -162,7 +184,7 @@ class AppAgentPrograms:
 
     async def put(self, name: str, agent: AgentRequest) -> None:
         if name in _OWN:
-            raise InvalidInputError("name", f"{name!r} is an agent of Holdfast itself; choose another name")
+            raise InvalidInputError("name", f"{name!r} is the name of a built-in agent; choose another name")
         if name in self.configured:
             raise InvalidInputError("name", f"{name!r} is defined in holdfast.toml; change it there")
         setting: Any = agent.model_dump(include={"command", "args", "cwd"}, exclude_none=True)
@@ -191,7 +213,17 @@ class AppAgentPrograms:
     async def resolve_directory(self, path: str) -> str:
         return str(await to_thread.run_sync(self.directories.resolve, path))
 
+    async def directory(self, session: Session) -> tuple[Path, WorkspaceOrigin] | None:
+        if session.agent in _OWN:
+            return None
+        if session.cwd is not None:
+            return await to_thread.run_sync(self.directories.resolve, session.cwd), "chosen"
+        program = self.find(session.agent, await self._settings())
+        return None if program is None or program.cwd is None else (program.cwd, "agent")
+
     async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
+        if name in self.gateways.by_name:
+            return AgentOptionsResponse(options=[], commands=[])
         await self._found(name)
         offered = await self.states.read(name)
         running = None if session is None else self.pool.running(session.id)
@@ -209,14 +241,14 @@ class AppAgentPrograms:
 
     async def context(self, session: Session) -> tuple[str, int, int | None]:
         """The agent's name, and how much of its context it said that the session uses; 0 and None if it did not."""
-        link = await SessionLinks(self.workspaces).read(session.id)
+        link = await acp_session_links(self.workspaces).read(session.id)
         if link is None or link.agent != session.agent or link.context_used is None:
             return session.agent, 0, None
         return session.agent, link.context_used, link.context_size
 
     async def apply_options(self, sid: SessionId, agent: str, chosen: Mapping[str, str | bool]) -> None:
-        """A program that is not running gets the stored ones with its next turn, also instead of these if they are not
-        stored after all."""
+        """Sets options of the running program of a session. A program that is not running gets the stored options with
+        its next turn, and so does one that was given options that were not stored in the end."""
         running = self.pool.running(sid)
         if running is not None and running.program.name == agent and running.session_id is not None:
             try:
@@ -227,6 +259,8 @@ class AppAgentPrograms:
     # ---- testing ----
 
     async def test(self, name: str) -> AgentTestResponse:
+        if name in self.gateways.by_name:
+            return await self.gateways.test(name)
         program = await self._found(name)
         started = anyio.current_time()
         problem: AgentError | None = None
@@ -241,9 +275,14 @@ class AppAgentPrograms:
                     except AgentError as error:
                         problem = error
         except AgentError as error:
+            if error.code != "agent-unavailable":  # which is found out again for each list
+                self.pool.note_problem(program, error.message)
             return _test_result(started, {}, ok=False, reason=error.message)
         except TimeoutError:
-            return _test_result(started, {}, ok=False, reason=f"{name} did not answer within {limit:.0f} seconds.")
+            reason = f"{name} did not answer within {limit:.0f} seconds."
+            self.pool.note_problem(program, reason)
+            return _test_result(started, {}, ok=False, reason=reason)
+        self.pool.note_problem(program, None if problem is None else problem.message)
         if problem is None:
             await self.states.write(name, connection.options)
         return _test_result(started, connection.info, ok=True, problem=problem)
@@ -257,12 +296,13 @@ class AddedAgent:
     programs: AppAgentPrograms
     can_park: bool = False
     can_resume: bool = True
+    can_steer: bool = False
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
-        program = self.programs.find(self.name, turn.preferences)
-        if program is None:
+        agent = self.programs.agent(self.name, turn.preferences)
+        if agent is None:
             raise AgentError("no-agent", f"There is no agent named {self.name!r}. Choose another one.")
-        return await self.programs.agent(program).run(turn, out)
+        return await agent.run(turn, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,14 +335,13 @@ def _test_result(
 ) -> AgentTestResponse:
     about = info.get("agentInfo")
     found = about if isinstance(about, dict) else {}
-    methods = [item for item in info.get("authMethods") or () if isinstance(item, dict)]
     return AgentTestResponse(
         ok=ok,
         reason=reason,
         program=_text(found.get("title") or found.get("name")),
         version=_text(found.get("version")),
         capabilities=_capabilities(info.get("agentCapabilities")),
-        login=[str(item.get("name") or item.get("id"))[:200] for item in methods[:20]],
+        login=login_methods(info),
         login_required=problem is not None and problem.code == "agent-login",
         session_problem=None if problem is None else problem.message,
         took_ms=int((anyio.current_time() - started) * 1000),
@@ -319,14 +358,14 @@ _CAPABILITIES: Final = {
 }
 
 
-def _capabilities(said: Any) -> list[str]:
-    return [name for path, name in _CAPABILITIES.items() if _is_said(said, path)]
+def _capabilities(initialized: Any) -> list[str]:
+    return [name for path, name in _CAPABILITIES.items() if _is_offered(initialized, path)]
 
 
-def _is_said(said: Any, path: tuple[str, ...]) -> bool:
+def _is_offered(value: Any, path: tuple[str, ...]) -> bool:
     for step in path:
-        said = said.get(step) if isinstance(said, dict) else None
-    return said is not None and said is not False
+        value = value.get(step) if isinstance(value, dict) else None
+    return value is not None and value is not False
 
 
 def _text(value: Any) -> str | None:

@@ -1,6 +1,7 @@
-"""Agents and the services around them: summaries, titles, context usage, tools and memory."""
+"""Agents and the services around them: summaries, titles, context usage, tools and memory. It decides which agents
+exist and what each is given; the tools of a turn: `tools.tool_selection`."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,34 +13,38 @@ from anyio.abc import TaskStatus
 from holdfast.agents.acp.program import AcpLimits
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.agent import ChatAgent
-from holdfast.agents.chat.model_messages import conversation
+from holdfast.agents.chat.model_messages import compose_conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
-from holdfast.agents.direct import DirectAgent
+from holdfast.agents.chat.workspaces import WORKSPACES
+from holdfast.agents.direct_agent import DirectAgent
+from holdfast.agents.gateway.client import GatewayLimits
 from holdfast.app.agent_programs import AgentTable, AppAgentPrograms
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.app.models import ConfiguredModels, MakeCatalog
-from holdfast.app.storage import WORKSPACES
 from holdfast.app.tool_admin import AppToolAdmin, mcp_servers
 from holdfast.config import Config
+from holdfast.core import chat_settings
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import FilePart
 from holdfast.core.session import Session
 from holdfast.engine.titles import FirstWords
 from holdfast.models.catalog import ModelCatalog
+from holdfast.models.price_table import ModelPrices
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Summarizer, Titler, Turn
 from holdfast.ports.keyring import KeyringStore
+from holdfast.ports.prices import PriceTable
 from holdfast.server.context import AgentPrograms, AvailableModels, ToolAdmin
 from holdfast.server.openai.model_names import DIRECT
-from holdfast.server.openai.parameters import SOURCE
 from holdfast.tools.approval_policy import ApprovalPolicy
 from holdfast.tools.shell import ShellTool
 from holdfast.tools.shell_sandbox import ShellSandbox
-from holdfast.tools.toolbox import Toolbox, builtin_tools
+from holdfast.tools.tool_selection import ToolSelection, builtin_tools
 
 if TYPE_CHECKING:
     from holdfast.memory.builtin_provider import Ask
 
+_CHAT: Final = "chat"
 _NEVER_ALWAYS_ALLOWED: Final = frozenset({"shell"})
 """Tools that cannot be allowed permanently while the server has no password."""
 _SMALL_MODEL_PROVIDERS: Final = ("local", "demo")  # Providers whose models are too small for titles and fact extraction
@@ -60,51 +65,55 @@ class AgentServices:
     tool_admin: ToolAdmin | None = None
     programs: AgentPrograms | None = None
     memory: MemoryProviderTable | None = None
+    prices: PriceTable | None = None
     run: BackgroundTask | None = None
     """Holds the connections of models and tools. It must be running while the engine is."""
 
 
-BuildAgents = Callable[[Config, KeyringStore, LateEngine], AgentServices]
+BuildAgents = Callable[[Config, KeyringStore, EngineProxy], AgentServices]
 """Builds the agents without connecting to anything, so that a wrong setting is reported before the server starts."""
 
 
 def build_agents(
     config: Config,
     keys: KeyringStore,
-    late_engine: LateEngine,
+    engine_proxy: EngineProxy,
     *,
     environment: Mapping[str, str],
     home: Path,
     make_catalog: MakeCatalog = ModelCatalog,
     program_limits: AcpLimits | None = None,
+    gateway_limits: GatewayLimits | None = None,
 ) -> AgentServices:
     """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
-    models = ConfiguredModels(config, keys, late_engine, environment=environment, home=home, make_catalog=make_catalog)
+    models = ConfiguredModels(config, keys, engine_proxy, environment=environment, home=home, make_catalog=make_catalog)
     sandbox = shell_sandbox(config, home)
     tools = builtin_tools(ShellTool(environment, sandbox=sandbox, variables=frozenset(config.shell.env)))
-    tool_admin = AppToolAdmin(late_engine, keys, models.find, tools, mcp_servers(config), sandbox)
-    helpers = ModelHelpers(models, late_engine, config.titles)
+    tool_admin = AppToolAdmin(engine_proxy, keys, models.find, tools, mcp_servers(config), sandbox)
+    helpers = ModelHelpers(models, engine_proxy, config.titles, (_CHAT, DIRECT))
     chat = ChatAgent(
         models.find_for_turn,
-        Toolbox(tool_admin.own, tool_admin.mcp_tools_for_turn),
-        late_engine,
+        ToolSelection(tool_admin.own, tool_admin.mcp_tools_for_turn),
+        engine_proxy,
         config.data_dir / WORKSPACES,
         find_policy=partial(_approval_policy, config, keys),
-        grants=late_engine,
-        history=late_engine,
+        grants=engine_proxy,
+        history=engine_proxy,
         has_person=_has_person,
     )
 
-    own: dict[str, Agent] = {"chat": chat, DIRECT: DirectAgent(models.find_for_turn, late_engine)}
+    own: dict[str, Agent] = {_CHAT: chat, DIRECT: DirectAgent(models.find_for_turn, engine_proxy)}
     limits = program_limits or AcpLimits()
-    programs = AppAgentPrograms.build(config, keys, late_engine, environment, home, limits)
+    programs = AppAgentPrograms.build(
+        config, keys, engine_proxy, environment, home, limits, gateway_limits or GatewayLimits()
+    )
 
     async def context_usage(sid: SessionId) -> tuple[str, int, int | None]:
-        session = (await late_engine.engine.sessions.get(sid)).session
+        session = (await engine_proxy.engine.sessions.get(sid)).session
         return await (helpers.context_usage(sid) if session.agent in own else programs.context(session))
 
     async def run(*, task_status: TaskStatus[None]) -> None:
-        async with models.catalog, anyio.create_task_group() as tasks:
+        async with models.catalog, programs.gateways, anyio.create_task_group() as tasks:
             await tasks.start(programs.pool.run)
             await tool_admin.mcp.run(task_status=task_status)
 
@@ -116,7 +125,8 @@ def build_agents(
         context_usage,
         tool_admin,
         programs,
-        MemoryProviderTable(config, environment, late_engine, helpers.fact_extractor),
+        MemoryProviderTable(config, environment, engine_proxy, helpers.fact_extractor),
+        ModelPrices(models.catalog.known_providers),
         run,
     )
 
@@ -128,7 +138,7 @@ def shell_sandbox(config: Config, home: Path) -> ShellSandbox:
 
 def _has_person(turn: Turn) -> bool:
     """Clients of the OpenAI-compatible API have no way to show a question of a running tool."""
-    return not (isinstance(turn.session.settings, dict) and turn.session.settings.get("source") == SOURCE)
+    return not turn.session.is_from_api
 
 
 async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> ApprovalPolicy:
@@ -141,29 +151,36 @@ async def _approval_policy(config: Config, keys: KeyringStore, turn: Turn) -> Ap
 class ModelHelpers:
     """Services around a session that need a model: summaries, titles, context usage and fact extraction."""
 
-    def __init__(self, models: ConfiguredModels, late_engine: LateEngine, titles: str) -> None:
+    def __init__(
+        self, models: ConfiguredModels, engine_proxy: EngineProxy, titles: str, own_agents: Container[str]
+    ) -> None:
         self._models = models
-        self._late_engine = late_engine
+        self._engine_proxy = engine_proxy
         self._titles = titles
+        self._own_agents = own_agents
 
     async def summarizer(self, sid: SessionId) -> Summarizer:
-        session = (await self._late_engine.engine.sessions.get(sid)).session
+        session = (await self._engine_proxy.engine.sessions.get(sid)).session
         return ModelSummarizer(await self._models.find(session.model))
 
     async def titler(self, session: Session) -> Titler:
-        """The first words if the settings say so, for small models, which title badly and slowly, and for sessions of
-        API clients, which should not pay for a second request."""
-        if self._titles == "words" or (isinstance(session.settings, dict) and session.settings.get("source") == SOURCE):
+        """The first words if the settings say so, for small models, which title badly and slowly, for sessions of
+        API clients, which should not pay for a second request, and for agent programs, whose chats no model sees."""
+        if self._titles == "words" or session.is_from_api or session.agent not in self._own_agents:
             return FirstWords()
         model = await self._models.find(session.model)
         return FirstWords() if model.info.provider in _SMALL_MODEL_PROVIDERS else ModelTitler(model)
 
     async def context_usage(self, sid: SessionId) -> tuple[str, int, int | None]:
-        session, past = await self._late_engine.engine.messages.model_input(sid)
+        engine = self._engine_proxy.engine
+        session, past = await engine.messages.model_input(sid)
+        project = await engine.projects.settings_of(session)
+        system = chat_settings.of_session(session, await engine.preferences.settings(), project).get("system")
         model = await self._models.find(session.model)
         messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
-        text = context_window.of_text((session.system or "") + (past.summary or ""))
-        return model.info.id, text + context_window.of_messages(conversation(messages, {})), model.info.context
+        text = context_window.estimate_text((system or "") + (past.summary or ""))
+        used = text + context_window.estimate_messages(await compose_conversation(messages, {}))
+        return model.info.id, used, model.info.context
 
     async def fact_extractor(self, model_id: str | None) -> "Ask | None":
         """None for a small or missing model: rules then extract better."""
@@ -177,14 +194,14 @@ class ModelHelpers:
 # ---- agents of commands that execute nothing ----
 
 
-def read_only_agents(config: Config, keys: KeyringStore, late_engine: LateEngine) -> AgentServices:
+def read_only_agents(config: Config, keys: KeyringStore, engine_proxy: EngineProxy) -> AgentServices:
     """For commands that only read. Every agent exists and can park, so recovery leaves waiting runs waiting."""
-    return AgentServices(AnyAgent(), memory=MemoryProviderTable(config, {}, late_engine))
+    return AgentServices(AnyAgent(), memory=MemoryProviderTable(config, {}, engine_proxy))
 
 
 class AnyAgent(Mapping[str, Agent]):
     def __getitem__(self, name: str) -> Agent:
-        return InertAgent()
+        return NoOpAgent()
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
@@ -194,9 +211,10 @@ class AnyAgent(Mapping[str, Agent]):
 
 
 @dataclass(frozen=True, slots=True)
-class InertAgent:
+class NoOpAgent:
     can_park: bool = True
     can_resume: bool = True
+    can_steer: bool = False
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         raise AssertionError("a node that claims no runs executes none")

@@ -1,5 +1,5 @@
-"""Storage that nodes share: the store in PostgreSQL, the journal there or in Redis. Imported only if `store_url` is
-set, because the drivers are an extra (`holdfast[cluster]`)."""
+"""Storage that nodes share: the store in PostgreSQL, the journal there or in Redis. The name of a node is decided here
+(`node_id`). Imported only if `store_url` is set, because the drivers are an extra (`holdfast[cluster]`)."""
 
 import logging
 import secrets
@@ -26,18 +26,20 @@ except ModuleNotFoundError as error:
     ) from None
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
-from holdfast.app.storage import WORKSPACES, Node, WrapStorage
+from holdfast.app.storage import Node, WrapStorage
 from holdfast.core.ids import NodeId
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, EngineSettings
 from holdfast.ports.agent import AgentLookup
-from holdfast.ports.check_result import CheckResult
+from holdfast.ports.health_check import CheckResult
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.prices import PriceTable
+from holdfast.ports.push import PushService
 from holdfast.ports.tracing import SpanExporter
 from holdfast.storage import filesystem
-from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir
+from holdfast.storage.wakeup_transport import PeerNotifier
 from holdfast.system import RandomIds, SystemClock
 
 log = logging.getLogger("holdfast")
@@ -53,6 +55,8 @@ async def open_node(
     wrap_storage: WrapStorage,
     memory: MemoryProviders | None = None,
     span_exporter: SpanExporter | None = None,
+    prices: PriceTable | None = None,
+    push: PushService | None = None,
 ) -> Node:
     """Opens a node on shared storage. It still locks its data directory, which holds the node's name, its workspaces
     and `server.json`."""
@@ -82,10 +86,12 @@ async def open_node(
         ids=RandomIds(),
         settings=settings,
         files=PostgresFiles(postgres, config.data_dir),
-        workspaces=WorkspaceDirectories(config.data_dir / WORKSPACES),
+        workspaces=WorkspaceDirectories(config.data_dir),
         node=NodeId(name),
         memory=memory,
         span_exporter=span_exporter,
+        prices=prices,
+        push=push,
     )
     return Node(engine, store, journal, directory, wakeups)
 

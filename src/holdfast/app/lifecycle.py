@@ -1,4 +1,6 @@
-"""A server process from start to stop: listen, open storage, recover, serve; then drain, end the streams, close.
+"""A server process from start to stop: listen, open storage, recover, serve; then drain, end the streams, close. How
+long a stopping node waits for runs: `drain_time` in `engine.settings`; whether a server needs a password:
+`server.access_rules.needs_password`.
 
 Everything that can refuse to start is done before the first task group is entered, so that a refusal reaches the
 command line as one error and not as a group of them.
@@ -27,17 +29,22 @@ from starlette.types import ASGIApp
 
 from holdfast.app import deferred_imports, storage, tracing
 from holdfast.app.agents import AgentServices, BuildAgents
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
+from holdfast.app.session_workspaces import SessionWorkspaces
 from holdfast.app.storage import Node, WrapStorage, engine_settings
+from holdfast.app.workspace_editor import SessionWorkspaceEditor
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
+from holdfast.core.size_text import MIB
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.keyring import KeyringStore
+from holdfast.push.web_push import WebPush
 from holdfast.server import app, chat_import, peer_user, uvicorn_server
-from holdfast.server.access_rules import is_loopback
+from holdfast.server.access_rules import needs_password
 from holdfast.server.authenticator import Authenticator, record_configured_password, set_first_password
-from holdfast.server.context import MIB, ApiContext, ServerLimits
+from holdfast.server.connection_limits import raise_file_limit
+from holdfast.server.context import ApiContext, ServerLimits
 from holdfast.server.event_stream import StreamLimits
 from holdfast.server_file import SERVER_FILE, ServerAddress
 from holdfast.storage import filesystem
@@ -71,26 +78,39 @@ async def serve(
             # Built before the engine starts, whose recovery would compete for the processor.
             await to_thread.run_sync(record_configured_password, keys, _configured_password(config))
             authenticator = _authenticator(config, keys, token)
-            http_app = _http_app(config, node, services, authenticator, exposed=_is_exposed(config))
+            http_app = _http_app(config, node, services, authenticator, password_needed=_needs_password(config))
             if exporter is not None:
                 http_app = exporter.wrap(http_app)
 
             async def serve_http(_: TaskGroup) -> None:
                 async with _server_file(config, listener, token) as url, anyio.create_task_group() as tasks:
-                    needs_link = not _has_password(config, keys) and not peer_user.can_find_users()
-                    public_url = url + config.root_path
-                    address = f"{public_url}/open?token={token}" if needs_link else public_url
+                    address = _page_address(config, keys, url, token)
                     web = uvicorn_server.create_server(
-                        http_app, graceful=config.drain + 5.0, started=lambda: ready(address)
+                        http_app,
+                        graceful=config.drain + 5.0,
+                        started=lambda: ready(address),
+                        limits=raise_file_limit(config.write_deadline),
                     )
                     tasks.start_soon(_stop_on_signal, node.engine, web)
                     _start_titles(tasks, node, services)
-                    tasks.start_soon(_in_background, "saving the use of logins", authenticator.run)
-                    tasks.start_soon(_in_background, "warming up", partial(_warm_up, services))
+                    tasks.start_soon(_in_background, "saving when logins were last used", authenticator.run)
+                    tasks.start_soon(authenticator.check_passwords, node.engine.wait_for_stop)
+                    tasks.start_soon(_in_background, "loading modules in the background", partial(_warm_up, services))
                     await web.serve([listener])
                     tasks.cancel_scope.cancel()
 
             await _run(node, services, serve_http)
+
+
+def page_address(config: Config, running: ServerAddress) -> str:
+    """What to open in the browser for a server that runs already."""
+    with storage.watched_keys(config) as keys:
+        return _page_address(config, keys, running.url, running.token)
+
+
+def _page_address(config: Config, keys: KeyringStore, url: str, token: str) -> str:
+    needs_link = not _has_password(config, keys) and not peer_user.can_find_users()
+    return f"{url}{config.root_path}/open?token={token}" if needs_link else url + config.root_path
 
 
 async def serve_command(
@@ -101,7 +121,8 @@ async def serve_command(
         path = Path(directory) / "socket"
         settings = engine_settings(config.model_copy(update={"drain": 0.0}))
         async with _open_server(config, keys, build_agents, settings) as (node, services, token):
-            http_app = _http_app(config, node, services, _authenticator(config, keys, token), exposed=False)
+            authenticator = _authenticator(config, keys, token)
+            http_app = _http_app(config, node, services, authenticator, password_needed=False)
 
             def started() -> None:
                 task_status.started(ServerAddress("http://localhost", token, path))
@@ -115,6 +136,7 @@ async def serve_command(
                 web = uvicorn_server.create_server(http_app, graceful=5.0, started=started, unix=path)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(stop_web, web)
+                    tasks.start_soon(authenticator.check_passwords, node.engine.wait_for_stop)
                     _start_titles(tasks, node, services)
                     await web.serve()
                     tasks.cancel_scope.cancel()  # titles are generated for as long as the command serves
@@ -131,11 +153,14 @@ async def _open_server(
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
     exporter: "OpenTelemetryExporter | None" = None,
 ) -> AsyncIterator[tuple[Node, AgentServices, str]]:
-    late_engine = LateEngine()
-    services = build_agents(config, keys, late_engine)
-    node = await storage.open_node(config, services.agents, settings, wrap_storage, services.memory, exporter)
+    engine_proxy = EngineProxy()
+    services = build_agents(config, keys, engine_proxy)
+    push = WebPush(keys, SystemClock(), config.push_contact, config.push_origins)
+    node = await storage.open_node(
+        config, services.agents, settings, wrap_storage, services.memory, exporter, services.prices, push
+    )
     try:
-        late_engine.engine = node.engine
+        engine_proxy.engine = node.engine
         await to_thread.run_sync(chat_import.remove_unfinished, config.data_dir)
         yield node, services, secrets.token_urlsafe(32)
     finally:
@@ -166,26 +191,28 @@ def _authenticator(config: Config, keys: KeyringStore, token: str) -> Authentica
 
 
 def _http_app(
-    config: Config, node: Node, services: AgentServices, authenticator: Authenticator, *, exposed: bool
+    config: Config, node: Node, services: AgentServices, authenticator: Authenticator, *, password_needed: bool
 ) -> ASGIApp:
+    workspaces = SessionWorkspaces(config.data_dir, services.programs, is_cluster=config.store_url is not None)
     context = ApiContext(
         node.engine,
         authenticator,
-        [(name, agent.can_resume) for name, agent in services.agents.items()],
+        [(name, agent.can_resume, agent.can_steer) for name, agent in services.agents.items()],
         models=services.models,
         programs=services.programs,
+        workspaces=workspaces,
+        workspace_editor=SessionWorkspaceEditor(workspaces, SystemClock().now, EngineSettings().disk_reserve),
         measure_context=services.context_usage,
         summarizer=services.summarizer,
-        limits=ServerLimits(
-            max_file=config.max_file_mb * MIB, streams=StreamLimits(config.heartbeat, config.write_deadline)
-        ),
+        titler=services.titler,
+        limits=ServerLimits(max_file=config.max_file_mb * MIB, streams=StreamLimits(config.heartbeat)),
         data_dir=config.data_dir,
         tool_admin=services.tool_admin,
         backup=partial(_back_up, node),
         confirm_memories=config.memory.confirm,
         fetch_file=FileFetcher().fetch if config.fetch_urls else None,
         cors_origins=config.cors_origins,
-        exposed=exposed,
+        password_needed=password_needed,
         root_path=config.root_path,
         trusted_proxies=tuple(ip_network(proxy) for proxy in config.trusted_proxies),
     )
@@ -229,13 +256,14 @@ def create_first_password(config: Config) -> str | None:
         return password if set_first_password(keys, password) else None
 
 
-def _is_exposed(config: Config) -> bool:
-    """Whether a request without a password is refused whatever it seems to come from."""
-    return config.require_password or not is_loopback(config.host)
+def _needs_password(config: Config) -> bool:
+    return needs_password(config.host, required=config.require_password)
 
 
 def _check_password(config: Config, keys: KeyringStore) -> None:
-    if not is_loopback(config.host) and not _has_password(config, keys):
+    """Raises ConfigError if other machines can reach the address and no password is set. On loopback a server whose
+    configuration requires a password starts without one, and refuses every request (`decide_access`)."""
+    if needs_password(config.host) and not _has_password(config, keys):
         raise ConfigError(
             "host",
             f"{config.host} is reachable from other machines, but no password is set. Set one with "
@@ -297,7 +325,7 @@ async def _stop_on_signal(engine: Engine, web: uvicorn_server.UvicornServer) -> 
         async for _ in signals:
             if stopping:
                 web.force_exit = True
-                engine.hurry()
+                engine.stop_now()
             stopping = True
             web.should_exit = True
             engine.stop()

@@ -1,11 +1,12 @@
-"""The memory providers of a server, built from the configuration."""
+"""The memory providers of a server, built from the configuration. Which provider a session uses:
+`engine.transactions.memory`."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.config import Config, OpenVikingSection
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import LOCAL
@@ -27,13 +28,13 @@ class MemoryProviderTable:
         self,
         config: Config,
         environment: Mapping[str, str],
-        late_engine: LateEngine,
+        engine_proxy: EngineProxy,
         find_model: "FindModel | None" = None,
     ) -> None:
         section = config.memory
         find = find_model if find_model is not None and section.extract == "model" else no_model
         self._factories: dict[str, Callable[[], MemoryProvider]] = {
-            "notes": partial(_notes, late_engine, find, section.confirm)
+            "notes": partial(_notes, engine_proxy, find, section.confirm)
         }
         if section.openviking.url is not None:
             self._factories["openviking"] = partial(_openviking, section.openviking, environment)
@@ -57,7 +58,7 @@ class MemoryProviderTable:
             assert isinstance(notes, NotesProvider)
             await notes.refresh(LOCAL)
         except HoldfastError:
-            log.info("facts cannot be read yet; the first recall reads them", exc_info=True)
+            log.info("the stored facts cannot be read now; the next turn that needs them tries again", exc_info=True)
 
     async def close(self) -> None:
         for provider in self._built.values():
@@ -68,10 +69,10 @@ async def no_model(_: str | None) -> "Ask | None":
     return None
 
 
-def _notes(late_engine: LateEngine, find_model: "FindModel", confirm: bool) -> "NotesProvider":
+def _notes(engine_proxy: EngineProxy, find_model: "FindModel", confirm: bool) -> "NotesProvider":
     from holdfast.memory.builtin_provider import NotesProvider
 
-    return NotesProvider(late_engine.engine.memory_facts, find_model, confirm=confirm)
+    return NotesProvider(engine_proxy.engine.memory_facts, find_model, confirm=confirm)
 
 
 def _openviking(section: OpenVikingSection, environment: Mapping[str, str]) -> MemoryProvider:

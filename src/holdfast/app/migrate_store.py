@@ -47,7 +47,7 @@ async def migrate(config: Config, report: Report) -> dict[str, int]:
         opened.push_async_callback(target_store.close)
         target = await to_thread.run_sync(cluster.open_journal, config, "migrate-store")
         opened.push_async_callback(target.close)
-        with closing(database.connect(directory.store_file, reads_only=True)) as db:
+        with closing(database.connect(directory.store_file, read_only=True)) as db:
             rows = StoreMigration(db, postgres, report)
             await to_thread.run_sync(rows.begin, store.generation)
             runs = [RunId(run) for (run,) in db.execute("SELECT id FROM runs ORDER BY id")]

@@ -1,4 +1,6 @@
-"""The language models of a server: configured providers, keys typed into the settings, and the default model."""
+"""The language models of a server: configured providers, keys typed into the settings, and the default model. Which
+models are offered: `models.catalog`; which key counts: `models.provider_config`; which default counts:
+`models.default_model`."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +12,16 @@ from typing import get_args
 from anyio import to_thread
 
 from holdfast.app import storage
-from holdfast.app.added_providers import PREFIX, add_server, describe_check, possible_servers, read_added, write_added
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.added_providers import (
+    PREFIX,
+    add_server,
+    describe_check,
+    possible_servers,
+    read_added,
+    with_images,
+    write_added,
+)
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.config import Config, ProviderSection
 from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL
@@ -22,10 +32,10 @@ from holdfast.models.demo_model import DEMO
 from holdfast.models.discovery import NO_MODELS
 from holdfast.models.provider_config import ProviderConfig, base_url, choose_key, title, with_typed_key
 from holdfast.models.pydantic_ai_models import missing_extra
-from holdfast.models.server_address import providers_of_environment
+from holdfast.models.server_address import not_reserved, providers_of_environment
 from holdfast.ports.agent import AgentError, Turn
-from holdfast.ports.check_result import CheckResult
 from holdfast.ports.clock import Clock
+from holdfast.ports.health_check import CheckResult
 from holdfast.ports.keyring import Keyring, KeyringStore
 from holdfast.ports.model import Model, ModelInfo, ProviderCheck, ProviderKind, ProviderStatus
 from holdfast.system import SystemClock
@@ -41,7 +51,7 @@ class ConfiguredModels:
         self,
         config: Config,
         keys: KeyringStore,
-        late_engine: LateEngine,
+        engine_proxy: EngineProxy,
         *,
         environment: Mapping[str, str],
         home: Path,
@@ -49,7 +59,7 @@ class ConfiguredModels:
     ) -> None:
         self._config = config
         self._keys = keys
-        self._late_engine = late_engine
+        self._engine_proxy = engine_proxy
         self._environment = environment
         self._keys_in_use = keys.read().provider_keys
         self.catalog = make_catalog(_catalog_settings(config, self._keys_in_use, environment, home), SystemClock())
@@ -59,7 +69,7 @@ class ConfiguredModels:
         return await self.catalog.list(refresh=refresh)
 
     async def default(self) -> str:
-        return await self._default((await self._late_engine.engine.preferences.settings(LOCAL)).get("default_model"))
+        return await self._default((await self._engine_proxy.engine.preferences.settings(LOCAL)).get("default_model"))
 
     async def _default(self, chosen: Json) -> str:
         return await self.catalog.default(str(chosen) if chosen else None, self._config.models.default)
@@ -104,12 +114,15 @@ class ConfiguredModels:
             if not config.discovered or result.models or result.error == NO_MODELS
         ]
 
-    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+    async def connect(
+        self, provider: str | None, address: str | None, key: str | None, name: str | None
+    ) -> ProviderCheck:
         if address is None:
             return await self._connect_known(provider or "", key)
         keys = self._keys.read().provider_keys
         checks: list[ProviderCheck] = []
-        for config in possible_servers(address, key, keys):
+        for found in possible_servers(address, key, keys):
+            config = found if name is None else replace(found, name=not_reserved(name))
             result = await self.catalog.check_server(config)
             if result.models:
                 used = {it.name for it in self.catalog.configured() if not it.added}
@@ -125,7 +138,7 @@ class ConfiguredModels:
         """A provider whose address is known. Stores the key only if the provider accepts it."""
         if key is None or all(status.name != provider for status in self.providers()):
             raise InvalidInputError(
-                "provider", "must be a known provider with a key, or leave it out and give base_url"
+                "provider", "must be a known provider, with a key; for another server, send base_url instead"
             )
         config = with_typed_key(self.catalog.provider(provider), key)
         missing = missing_extra(config.kind)
@@ -153,6 +166,14 @@ class ConfiguredModels:
         await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, None)
         self._refresh_keys()
 
+    async def set_images(self, name: str, images: bool) -> None:
+        config = next((it for it in read_added(self._keys.read().provider_keys) if it.name == name), None)
+        if config is None:
+            raise NotFoundError("model server", name)
+        entry = write_added(with_images(config, images), config.api_key)
+        await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, entry)
+        self._refresh_keys()
+
     async def _replace_added_key(self, name: str, key: str | None) -> None:
         keys = self._keys.read().provider_keys
         config = next(config for config in read_added(keys) if config.name == name)
@@ -172,7 +193,7 @@ class ConfiguredModels:
     async def _keep_default(self) -> None:
         """Makes the default model explicit, so that a provider that may not work does not become the default. The demo
         is not worth keeping."""
-        preferences = self._late_engine.engine.preferences
+        preferences = self._engine_proxy.engine.preferences
         current = await self.default()
         if current != DEMO.id and not (await preferences.settings(LOCAL)).get("default_model"):
             await preferences.change({"default_model": current}, LOCAL)
@@ -187,7 +208,7 @@ class ConfiguredModels:
         """The model with this id, or the default model. Raises AgentError."""
         self._refresh_keys()
         if model_id is None:
-            model_id = await self._late_engine.retry_storage(self.default)
+            model_id = await self._engine_proxy.retry_storage(self.default)
         return self.catalog.get(model_id)
 
     def _refresh_keys(self) -> None:

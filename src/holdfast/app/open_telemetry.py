@@ -1,4 +1,5 @@
-"""Exports the spans of runs with OpenTelemetry's SDK, which the extra `otel` installs."""
+"""Exports the spans of runs with OpenTelemetry's SDK, which the extra `otel` installs. Whether runs are traced:
+`app.tracing`; what spans contain: `core.run_spans`."""
 
 import logging
 import threading

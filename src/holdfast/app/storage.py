@@ -1,5 +1,6 @@
 """A node: an engine with its storage, which is in the data directory or shared with other nodes. The cluster adapters
-are imported only if `store_url` is set, because their drivers are optional."""
+are imported only if `store_url` is set, because their drivers are optional. What `config` sets of the engine's limits:
+`engine_settings` here."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -7,29 +8,29 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
 from holdfast.config import Config
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import DAY, SWEEP, EngineSettings
 from holdfast.ports.agent import AgentLookup
-from holdfast.ports.check_result import CheckResult
+from holdfast.ports.health_check import CheckResult
 from holdfast.ports.journal import Journal
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.prices import PriceTable
+from holdfast.ports.push import PushService
 from holdfast.ports.store import Store
 from holdfast.ports.tracing import SpanExporter
 from holdfast.storage import data_dir_check
 from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import SingleNodeWakeups
 from holdfast.storage.key_file import KeyFile
-from holdfast.storage.peer_hints import PeerNotifier
 from holdfast.storage.sqlite import DataDir, backup, open_embedded
+from holdfast.storage.wakeup_transport import PeerNotifier
 from holdfast.system import RandomIds, SystemClock
 
-WORKSPACES: Final = "workspaces"  # The directory, inside the data directory, that agents work in
 WrapStorage = Callable[[Store, Journal], tuple[Store, Journal]]
 """Wraps the storage that the engine uses, for tests that inject faults."""
 Copy = Callable[[Path, backup.Report], backup.BackupSummary]  # Makes a backup. Blocks.
@@ -61,12 +62,15 @@ async def open_node(
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
     memory: MemoryProviders | None = None,
     span_exporter: SpanExporter | None = None,
+    prices: PriceTable | None = None,
+    push: PushService | None = None,
 ) -> Node:
     if config.store_url is None:
-        return await open_embedded_node(config.data_dir, agents, settings, wrap_storage, memory, span_exporter)
+        path = config.data_dir
+        return await open_embedded_node(path, agents, settings, wrap_storage, memory, span_exporter, prices, push)
     from holdfast.app import cluster
 
-    return await cluster.open_node(config, agents, settings, wrap_storage, memory, span_exporter)
+    return await cluster.open_node(config, agents, settings, wrap_storage, memory, span_exporter, prices, push)
 
 
 async def open_embedded_node(
@@ -76,6 +80,8 @@ async def open_embedded_node(
     wrap_storage: WrapStorage = lambda store, journal: (store, journal),
     memory: MemoryProviders | None = None,
     span_exporter: SpanExporter | None = None,
+    prices: PriceTable | None = None,
+    push: PushService | None = None,
 ) -> Node:
     """Opens the embedded default, SQLite in a directory whose lock is the lease, or raises StorageError."""
     clock = SystemClock()
@@ -90,9 +96,11 @@ async def open_embedded_node(
         ids=RandomIds(),
         settings=settings,
         files=FileStore(directory.files),
-        workspaces=WorkspaceDirectories(path / WORKSPACES),
+        workspaces=WorkspaceDirectories(path),
         memory=memory,
         span_exporter=span_exporter,
+        prices=prices,
+        push=push,
     )
     return Node(engine, store, journal, directory, copy=partial(backup.copy, directory.path))
 
@@ -133,10 +141,11 @@ def engine_settings(config: Config) -> EngineSettings:
         lease_time=config.lease_time,
         lease_renewal=config.lease_renewal,
         # A node that died announces nothing: the other nodes find its runs when they sweep.
-        sweep=min(SWEEP, config.lease_time / 2) if cluster else SWEEP,
+        sweep_interval=min(SWEEP, config.lease_time / 2) if cluster else SWEEP,
         retention=config.retention_days * DAY,
-        drain=config.drain,
+        drain_time=config.drain,
         max_runs=config.max_runs,
+        titles=config.titles != "off",
         recovery=RecoveryPolicy(auto_continue=config.auto_continue),
     )
 

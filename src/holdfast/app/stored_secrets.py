@@ -1,4 +1,5 @@
-"""Secrets of programs and servers that were added on the settings page: sets of values in the keyring."""
+"""Secrets of programs and servers that were added on the settings page: sets of values in the keyring. Where the
+keyring is: `storage.key_file`, in a cluster `storage.postgres.keyring`."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ class StoredSecrets:
         stored = self.read(name)
         lost = next((key for key, value in values.items() if value is None and key not in stored), None)
         if lost is not None:
-            raise InvalidInputError(f"{field}.{lost}", "is not stored, or was for another target; enter its value")
+            raise InvalidInputError(f"{field}.{lost}", "has no stored value for this command or URL; enter it")
         return {key: stored[key] if value is None else value for key, value in values.items()}
 
     async def write(self, name: str, values: Mapping[str, str]) -> None:

@@ -1,4 +1,5 @@
-"""The tools and MCP servers of the chat agent, as the settings page lists and changes them."""
+"""The tools and MCP servers of the chat agent, as the settings page lists and changes them. Which tools a turn gets:
+`tools.tool_selection`; when a call asks: `tools.approval_policy`."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from holdfast.agents.chat.summary_and_title import ask
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.models import set_provider_key
 from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.config import Config, McpSection
@@ -30,8 +31,8 @@ from holdfast.server.schemas.settings import (
     ToolResponse,
 )
 from holdfast.tools.mcp.oauth import OAuthSecrets
+from holdfast.tools.mcp.server_config import HttpServer, McpServer, StdioServer
 from holdfast.tools.mcp.servers import McpServers
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.shell import ShellTool
 from holdfast.tools.shell_sandbox import ShellSandbox
 
@@ -49,14 +50,14 @@ class AppToolAdmin:
 
     def __init__(
         self,
-        late_engine: LateEngine,
+        engine_proxy: EngineProxy,
         keys: KeyringStore,
         find_model: Callable[[str | None], Awaitable[Model]],
         own: Sequence[Tool],
         configured: Sequence[McpServer],
         sandbox: ShellSandbox,
     ) -> None:
-        self._late_engine = late_engine
+        self._engine_proxy = engine_proxy
         self._keys = keys
         self._find_model = find_model
         self.own = own
@@ -162,7 +163,7 @@ class AppToolAdmin:
             env = self._with_stored("env", _ENV_PREFIX + name, server.env)
             headers = self._with_stored("headers", _HEADERS_PREFIX + name, server.headers)
             put = partial(with_entry, name=name, entry=setting, limit=_MAX_SERVERS, kind="MCP servers")
-            settings = await self._late_engine.engine.preferences.update("mcp", put)
+            settings = await self._engine_proxy.engine.preferences.update("mcp", put)
             if server.token is not None:
                 await self._store_token(name, server.token)
             await self._store_secrets(name, env, headers)
@@ -173,14 +174,14 @@ class AppToolAdmin:
             raise NotAllowedError("remove it", "it is defined in holdfast.toml; remove it there")
         async with self._changing:
             drop = partial(without_entry, name=name, kind="MCP server")
-            settings = await self._late_engine.engine.preferences.update("mcp", drop)
+            settings = await self._engine_proxy.engine.preferences.update("mcp", drop)
             await self._store_token(name, None)
             await self._store_secrets(name, {}, {})
             await self._store(_OAUTH_PREFIX + name, None)
             self._configure(settings)
 
     async def _settings(self) -> Mapping[str, Json]:
-        return await self._late_engine.engine.preferences.settings(LOCAL)
+        return await self._engine_proxy.engine.preferences.settings(LOCAL)
 
     def _configure(self, settings: Mapping[str, Json]) -> Sequence[McpServer]:
         """Applies the owner's settings; returns all servers."""
@@ -199,7 +200,7 @@ class AppToolAdmin:
         stored: Mapping[str, str] = json.loads(self._keys.read().provider_keys.get(key, "{}"))
         lost = next((name for name, value in (values or {}).items() if value is None and name not in stored), None)
         if lost is not None:
-            raise InvalidInputError(f"{field}.{lost}", "is not stored, or was for another target; enter its value")
+            raise InvalidInputError(f"{field}.{lost}", "has no stored value for this command or URL; enter it")
         return None if values is None else {n: stored[n] if value is None else value for n, value in values.items()}
 
     def _with_oauth(self, server: McpServer) -> McpServer:

@@ -1,4 +1,5 @@
-"""Decides by OpenTelemetry's standard variables whether runs are traced. Without them nothing of it is imported."""
+"""Decides by OpenTelemetry's standard environment variables whether runs are traced. Without them OpenTelemetry is not
+imported. What spans contain: `core.run_spans`."""
 
 import logging
 from collections.abc import Mapping

@@ -1,11 +1,12 @@
-"""`holdfast agents`: lists agents and tests the programs among them."""
+"""`holdfast agents`: lists agents and tests the programs among them. Which are found: `app.agent_programs`."""
 
 from typing import Annotated
 
 import typer
 
-from holdfast.cli.connect import CommandServerNeeds
+from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+from holdfast.cli.exit_codes import ExitCode
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -16,7 +17,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
     def list_agents(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
         """List agents and whether each is available."""
         settings = context.config(data_dir, config)
-        found = context.call_api(settings, "GET", "agents", creates=True, needs=CommandServerNeeds.MODELS)
+        found = context.call_api(settings, "GET", "agents", creates=True, purpose=CommandServerPurpose.MODELS)
         if as_json:
             context.terminal.json(found)
             return
@@ -28,22 +29,28 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
     @app.command("test", epilog="Example: holdfast agents test hermes")
     def test_agent(
-        name: Annotated[str, typer.Argument(help="Name of the agent.")],
+        name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the agent.")],
         as_json: AsJson = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
-        """Start an agent's program and show its name and version."""
+        """Start an agent's program and show its name, its version and whether it needs a login."""
         settings = context.config(data_dir, config)
-        names, needs = ("agents", name, "test"), CommandServerNeeds.MODELS
-        found = context.call_api(settings, "POST", *names, creates=True, needs=needs)
+        names, purpose = ("agents", name, "test"), CommandServerPurpose.MODELS
+        found = context.call_api(settings, "POST", *names, creates=True, purpose=purpose)
         if as_json:
             context.terminal.json(found)
         elif found["ok"]:
             about = " ".join(filter(None, (found["program"], found["version"]))) or name
             login = f" Ways to log in: {', '.join(found['login'])}." if found["login"] else ""
             context.terminal.note(f"{about} answered after {found['took_ms']} ms.{login}")
+            if found["capabilities"]:
+                context.terminal.note(f"Supports: {', '.join(found['capabilities'])}.")
+            if found["session_problem"]:
+                context.terminal.note(
+                    ("Login required. " if found["login_required"] else "") + found["session_problem"]
+                )
         else:
             context.terminal.note(found["reason"])
-        if not found["ok"]:
-            raise typer.Exit(1)
+        if not found["ok"] or found["session_problem"]:
+            raise typer.Exit(ExitCode.FAILED)

@@ -11,10 +11,12 @@ from holdfast.cli.context import CliContext
 _USE: Final = (
     "chat",
     "sessions",
+    "projects",
     "runs",
     "memory",
     "models",
     "agents",
+    "usage",
     "export_chats",
     "import_chats",
     "backup",
@@ -28,7 +30,7 @@ def build(context: CliContext, command: str = "") -> typer.Typer:
     """`command` is the first argument: the server starts without importing the other commands."""
     app = typer.Typer(
         name="holdfast",
-        help="AI chat and agents that never lose a token. Without a command: serve, and open the browser.",
+        help="AI chat and agents that never lose a token. Without a command: start the server and open the browser.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

@@ -1,4 +1,5 @@
-"""`holdfast backup`: copies the data directory, also while a server is running."""
+"""`holdfast backup`: copies the data directory, also while a server is running. What is copied, in which order:
+`storage.sqlite.backup`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +10,13 @@ from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ConnectionLostError
 from holdfast.cli.run_follower import read_events
-from holdfast.cli.terminal import ReportProgress
+from holdfast.cli.terminal import ReportProgress, count_of
 
 
 def add(app: typer.Typer, context: CliContext) -> None:
     @app.command()
     def backup(
-        destination: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+        destination: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")],
         as_json: AsJson = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
@@ -38,10 +39,9 @@ def add(app: typer.Typer, context: CliContext) -> None:
         if as_json:
             context.terminal.json(done)
             return
-        context.terminal.line(
-            f"Backed up {done['sessions']} sessions, {done['messages']} messages, {done['runs']} runs and "
-            f"{done['files']} files ({done['bytes'] / 1e6:.1f} MB) to {target}. The copy was verified."
-        )
+        counts = ", ".join(count_of(done[f"{noun}s"], noun) for noun in ("session", "message", "run", "file"))
+        size = f"{done['bytes'] / 1e6:.1f} MB"
+        context.terminal.line(f"Backed up {counts} ({size}) to {target}. The copy was verified.")
 
 
 async def _make_backup(connection: ServerConnection, target: Path, report: ReportProgress) -> Any:
@@ -53,5 +53,5 @@ async def _make_backup(connection: ServerConnection, target: Path, report: Repor
             elif event.type == "done":
                 return event.data
             elif event.type == "failed":
-                raise CommandError(f"No backup was made. {event.data['detail']}")
+                raise CommandError(f"No backup was made. {event.data['detail'].removeprefix('path: ')}")
     raise ConnectionLostError("The connection was lost before the backup was complete. No backup was made.")

@@ -17,13 +17,15 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
     @app.command("seed", epilog="Example: holdfast bench seed --data-dir /tmp/large --sessions 100000 --messages 4")
     def seed(
-        data_dir: Annotated[Path, typer.Option("--data-dir", help="A new or empty directory.")],
-        sessions: Annotated[int, typer.Option(help="Number of sessions.", min=1, max=10_000_000)] = 1000,
-        messages: Annotated[int, typer.Option(help="Messages per session.", min=0, max=4000)] = 10,
-        longest: Annotated[int, typer.Option(help="Messages of one extra session.", min=0, max=1_000_000)] = 0,
+        data_dir: Annotated[Path, typer.Option("--data-dir", metavar="DIR", help="A new or empty directory.")],
+        sessions: Annotated[int, typer.Option(metavar="N", help="Number of sessions.", min=1, max=10_000_000)] = 1000,
+        messages: Annotated[int, typer.Option(metavar="N", help="Messages per session.", min=0, max=4000)] = 10,
+        longest: Annotated[
+            int, typer.Option(metavar="N", help="Messages in one extra session.", min=0, max=1_000_000)
+        ] = 0,
     ) -> None:
         """Create a data directory with generated sessions. One session in a thousand contains the word "harbour"."""
-        from holdfast.bench.seed import Plan, seed_directory
+        from holdfast.bench_data.seed import Plan, seed_directory
 
         target = data_dir.expanduser().absolute()
         plan = Plan(sessions, messages, longest)

@@ -2,10 +2,11 @@
 line editing works and Ctrl-C stops an answer at once."""
 
 import contextlib
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
@@ -15,10 +16,11 @@ import typer
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from holdfast.cli.connect import CommandServerNeeds, ServerConnection, connect
+from holdfast.cli.connect import CommandServerPurpose, ServerConnection, run_with_connection
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
 from holdfast.cli.conversation import ChatClient, ShownRun
 from holdfast.cli.exit_codes import CommandError, ExitCode
+from holdfast.core import user_questions
 
 if TYPE_CHECKING:
     from holdfast.config import Config
@@ -35,7 +37,9 @@ Ctrl-C     stop the answer; at the prompt: quit"""
 def add(app: typer.Typer, context: CliContext) -> None:
     @app.command()
     def chat(
-        question: Annotated[str | None, typer.Argument(help="Ask this, print the answer and exit.")] = None,
+        question: Annotated[
+            str | None, typer.Argument(metavar="QUESTION", help="Ask this, print the answer and exit.")
+        ] = None,
         session: Annotated[str | None, typer.Option(help="Continue this session.", metavar="ID")] = None,
         model: Annotated[str | None, typer.Option(help="Model to use.", metavar="MODEL")] = None,
         data_dir: DataDir = None,
@@ -52,7 +56,9 @@ def add(app: typer.Typer, context: CliContext) -> None:
         """
         settings = context.config(data_dir, config)
         with context.report_errors():
-            code = _run_chat(context, settings, session, model, _read_question(question))
+            flags = {"--data-dir": data_dir, "--config": config}
+            again = ["holdfast", "chat", *(str(word) for item in flags.items() if item[1] for word in item)]
+            code = _run_chat(context, settings, session, model, _read_question(question), again)
         raise typer.Exit(code)
 
 
@@ -68,29 +74,35 @@ def _read_question(question: str | None) -> str | None:
 
 
 def _run_chat(
-    context: CliContext, config: "Config", sid: str | None, model: str | None, question: str | None
+    context: CliContext,
+    config: "Config",
+    sid: str | None,
+    model: str | None,
+    question: str | None,
+    command: Sequence[str],
 ) -> ExitCode:
     async def hold_connection(stop: anyio.Event, *, task_status: TaskStatus[ServerConnection]) -> None:
         async def work(connection: ServerConnection) -> None:
             task_status.started(connection)
             await stop.wait()
 
-        note, needs = context.terminal.note, CommandServerNeeds.RUNS
-        await connect(config, context.build_agents, work, note, creates=True, needs=needs)
+        note, purpose = context.terminal.note, CommandServerPurpose.RUNS
+        await run_with_connection(config, context.build_agents, work, note, creates=True, purpose=purpose)
 
     with start_blocking_portal() as portal:
         stop: anyio.Event = portal.call(anyio.Event)
         finished, connection = portal.start_task(partial(hold_connection, stop))
         try:
-            return ChatPrompt(portal, ChatClient(connection, context.terminal, model, sid)).run(question)
+            return ChatPrompt(portal, ChatClient(connection, context.terminal, model, sid), command).run(question)
         finally:
             portal.call(stop.set)
             finished.result()
 
 
 class ChatPrompt:
-    def __init__(self, portal: BlockingPortal, client: ChatClient) -> None:
+    def __init__(self, portal: BlockingPortal, client: ChatClient, command: Sequence[str]) -> None:
         self._portal = portal
+        self._command = command  # Opens this prompt again
         self._client = client
         self._terminal = client.terminal
         self._last_run: ShownRun | None = None
@@ -115,7 +127,8 @@ class ChatPrompt:
             if not self._handle_input(text.strip()):
                 break
         if self._client.sid is not None:
-            self._terminal.note(f"To continue this session: holdfast chat --session {self._client.sid}")
+            again = shlex.join([*self._command, "--session", self._client.sid])
+            self._terminal.note(f"To continue this session: {again}")
         return ExitCode.OK
 
     def _handle_input(self, text: str) -> bool:
@@ -158,9 +171,12 @@ class ChatPrompt:
     def _ask_approval(self, run: ShownRun) -> None:
         if not self._terminal.is_terminal:
             raise CommandError(
-                f"Waiting for approval. Answer with `holdfast chat --session {self._client.sid}`.",
+                f"Waiting for an answer. Give it with `holdfast chat --session {self._client.sid}`.",
                 ExitCode.WAITING,
             )
+        if run.approval is not None and user_questions.is_user_question(str(run.approval["approval_id"])):
+            self._answer_question(run, run.approval["args"])
+            return
         while True:
             always = "" if run.approval is not None and run.approval.get("always") is False else "[a]lways, "
             text = self._input(f"Allow? [y]es once, [s]ession, {always}[n]o: ")
@@ -171,6 +187,23 @@ class ChatPrompt:
             if decision is not None and (always or decision != "always"):
                 self._await(self._client.decide, run, decision)
                 return
+
+    def _answer_question(self, run: ShownRun, question: dict[str, Any]) -> None:
+        options = user_questions.options(question)
+        hint = "number or text" if options else "text"
+        while True:
+            text = self._input(f"Answer ({hint}; empty to skip): ")
+            if text is None:
+                self._cancel(run)
+                return
+            answer: str | None = text.strip()
+            if options and text.strip().isdecimal() and 1 <= int(text) <= len(options):
+                answer = options[int(text) - 1]
+            problem = user_questions.answer_problem(question, answer) if answer else None
+            if problem is None:
+                self._await(self._client.answer, run, answer or None)
+                return
+            self._terminal.note(f"The answer {problem}.")
 
     def _input(self, prompt: str) -> str | None:
         try:

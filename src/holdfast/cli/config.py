@@ -1,4 +1,5 @@
-"""`holdfast config`: shows the settings in effect and where each one comes from."""
+"""`holdfast config`: shows the settings in effect and where each one comes from. Which value wins is decided in
+`config`."""
 
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
     @app.command("show", epilog="Example: holdfast config show")
     def show(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
-        """Show each setting, its value and its source: a flag, a variable, the configuration file or the default.
+        """Show each setting, its value and where it comes from.
 
+        The source is a flag, an environment variable, the configuration file or the default.
         Passwords and keys are masked.
         """
         loaded = context.load_config(data_dir, config)

@@ -1,7 +1,8 @@
 """Connects a command to its data: through the running server, or through a server in this process if none is running.
 
 The second serves the same app on a Unix socket in a private directory while the command runs, so each command has one
-implementation and nobody else can connect. The lock of the data directory decides between the two.
+implementation and nobody else can connect. A server is running if `server.json` names one that
+answers. If one runs all the same, it holds the lock of the data directory, and the second way fails.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,8 +13,8 @@ from urllib.parse import quote
 
 import anyio
 
-from holdfast.cli.exit_codes import CommandError, ConnectionLostError, ExitCode, ServerRefusedError, root_cause
-from holdfast.core.errors import DataDirInUseError
+from holdfast.cli.exit_codes import CommandError, ConnectionLostError, ExitCode, ServerRefusedError
+from holdfast.core.errors import DataDirInUseError, first_error
 from holdfast.server_file import SERVER_FILE, ServerAddress, read_server_file
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 RECONNECT_TIMEOUT: Final = 120.0  # Seconds to wait for a lost server to come back
 _READY_TIMEOUT: Final = 5.0
-_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
+_RECONNECT_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
 def api_path(*names: str) -> str:
@@ -33,9 +34,9 @@ def api_path(*names: str) -> str:
     return "/".join(["/api", *(quote(name, safe="") for name in names)])
 
 
-class CommandServerNeeds(Enum):
-    """What a server in this process is needed for. Only with RUNS does it execute anything: otherwise queued and
-    waiting runs stay as they are for the next real server."""
+class CommandServerPurpose(Enum):
+    """What a command needs a server in its own process for. Only with RUNS does that server execute anything: otherwise
+    queued and waiting runs stay as they are for the next real server."""
 
     DATA = "data"
     MODELS = "models"
@@ -66,7 +67,7 @@ class ServerConnection:
                     if await _answers(self.client, "/readyz", _READY_TIMEOUT):
                         self._note("Reconnected.")
                         return
-                await anyio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                await anyio.sleep(_RECONNECT_PAUSES[min(attempt, len(_RECONNECT_PAUSES) - 1)])
         raise ConnectionLostError(f"{reason} It did not come back within {RECONNECT_TIMEOUT:g} seconds.")
 
 
@@ -82,14 +83,14 @@ async def _answers(client: "ApiClient", path: Literal["/healthz", "/readyz"], wi
     return False
 
 
-async def connect(
+async def run_with_connection(
     config: "Config",
-    build_agents: "Callable[[CommandServerNeeds], BuildAgents]",
+    build_agents: "Callable[[CommandServerPurpose], BuildAgents]",
     work: Callable[[ServerConnection], Awaitable[T]],
     note: Callable[[str], None],
     *,
     creates: bool = False,
-    needs: CommandServerNeeds = CommandServerNeeds.DATA,
+    purpose: CommandServerPurpose = CommandServerPurpose.DATA,
 ) -> T:
     """Does the work with a connection. Unless it `creates` data, an empty data directory is an error."""
     file = config.data_dir / SERVER_FILE
@@ -102,16 +103,25 @@ async def connect(
         raise CommandError(
             f"No data in {config.data_dir}. Choose another directory with --data-dir, or start with `holdfast chat`."
         )
-    return await _serve_and_work(config, build_agents, needs, work, note)
+    return await _serve_and_work(config, build_agents, purpose, work, note)
 
 
-async def ask_running_server(config: "Config", path: str) -> Any:
-    """The running server's answer to GET, or None if none is running."""
+async def find_running_server(config: "Config") -> ServerAddress | None:
+    """The address of the server that has the data directory, if one answers."""
     address = read_server_file(config.data_dir / SERVER_FILE)
     if address is None:
         return None
     async with _client(address) as client:
-        return await client.call("GET", path) if await _answers(client, "/healthz", _READY_TIMEOUT) else None
+        return address if await _answers(client, "/healthz", _READY_TIMEOUT) else None
+
+
+async def ask_running_server(config: "Config", path: str, method: str = "GET") -> Any:
+    """The running server's answer, or None if none is running."""
+    address = read_server_file(config.data_dir / SERVER_FILE)
+    if address is None:
+        return None
+    async with _client(address) as client:
+        return await client.call(method, path) if await _answers(client, "/healthz", _READY_TIMEOUT) else None
 
 
 def _client(address: ServerAddress) -> "ApiClient":
@@ -122,22 +132,22 @@ def _client(address: ServerAddress) -> "ApiClient":
 
 async def _serve_and_work(
     config: "Config",
-    build_agents: "Callable[[CommandServerNeeds], BuildAgents]",
-    needs: CommandServerNeeds,
+    build_agents: "Callable[[CommandServerPurpose], BuildAgents]",
+    purpose: CommandServerPurpose,
     work: Callable[[ServerConnection], Awaitable[T]],
     note: Callable[[str], None],
 ) -> T:
     """Raises CommandError if another process has the data directory."""
     from holdfast.app import lifecycle  # its imports take longer than most commands
 
-    if needs is not CommandServerNeeds.RUNS:
+    if purpose is not CommandServerPurpose.RUNS:
         config = config.model_copy(update={"max_runs": 0})
     results: list[T] = []
     failures: list[Exception] = []
     stop = anyio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            address = await tasks.start(lifecycle.serve_command, config, build_agents(needs), stop)
+            address = await tasks.start(lifecycle.serve_command, config, build_agents(purpose), stop)
             try:
                 async with _client(address) as client:
                     results.append(await work(ServerConnection(client, config.data_dir / SERVER_FILE, note)))
@@ -145,7 +155,7 @@ async def _serve_and_work(
                 failures.append(error)
             stop.set()
     except ExceptionGroup as group:
-        cause = root_cause(group)
+        cause = first_error(group)
         if isinstance(cause, DataDirInUseError):
             text = f"{cause} Its server does not answer; it may be starting or stopping. Try again in a moment."
             raise CommandError(text, ExitCode.IN_USE) from None

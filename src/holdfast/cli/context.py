@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import anyio
 import typer
 
-from holdfast.cli.connect import CommandServerNeeds, ServerConnection, api_path, connect
-from holdfast.cli.exit_codes import ExitCode, exit_code_of, root_cause
+from holdfast.cli.connect import CommandServerPurpose, ServerConnection, api_path, run_with_connection
+from holdfast.cli.exit_codes import ExitCode, exit_code_of
 from holdfast.cli.terminal import Terminal
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, first_error
 from holdfast.ports.agent import Agent
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ ConfigFile = Annotated[
     typer.Option("--config", help="Configuration file. Default: holdfast.toml in the data directory", metavar="FILE"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Output JSON.")]
-Limit = Annotated[int, typer.Option(min=1, help="Maximum number of items.")]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of items.")]
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Session ID.")]
 
 
@@ -59,7 +59,7 @@ class CliContext:
         try:
             yield
         except (HoldfastError, ExceptionGroup) as error:
-            cause = root_cause(error)
+            cause = first_error(error)
             if not isinstance(cause, HoldfastError):
                 raise
             self.terminal.error(str(cause))
@@ -71,13 +71,13 @@ class CliContext:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(ExitCode.OK) from None
 
-    def build_agents(self, needs: CommandServerNeeds = CommandServerNeeds.RUNS) -> "BuildAgents":
+    def build_agents(self, purpose: CommandServerPurpose = CommandServerPurpose.RUNS) -> "BuildAgents":
         """The agents of a server in this process."""
         from holdfast.app.agents import AgentServices, build_agents, read_only_agents
         from holdfast.app.memory import MemoryProviderTable
 
         agents = self.agents
-        if needs is CommandServerNeeds.DATA:
+        if purpose is CommandServerPurpose.DATA:
             return read_only_agents
         if agents is None:
             return partial(build_agents, environment=os.environ, home=Path.home())
@@ -85,9 +85,11 @@ class CliContext:
 
     def with_server(self, config: "Config", work: Callable[[ServerConnection], Awaitable[T]], **options: Any) -> T:
         """Does the work through the running server, or through one in this process. `options` are those of
-        `connect`."""
+        `run_with_connection`."""
         with self.report_errors():
-            return anyio.run(partial(connect, config, self.build_agents, work, self.terminal.note, **options))
+            return anyio.run(
+                partial(run_with_connection, config, self.build_agents, work, self.terminal.note, **options)
+            )
         raise AssertionError("unreachable")
 
     def call_api(self, config: "Config", method: str, *names: str, body: Any = None, **options: Any) -> Any:

@@ -1,4 +1,5 @@
-"""A chat session over the API: sends each message once and shows its run to the end, across lost connections."""
+"""A chat session over the API: sends each message once and shows its run to the end, across lost connections. Repeats
+are recognized by their idempotency key (`engine.transactions.accept`)."""
 
 import secrets
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from holdfast.cli.exit_codes import CommandError, ConnectionLostError, ExitCode,
 from holdfast.cli.run_follower import FollowedEvent, follow_run
 from holdfast.cli.terminal import Terminal
 from holdfast.core.events import TERMINAL_TYPES
+from holdfast.core.user_questions import ANSWER
 
 _SEND_ATTEMPTS: Final = 20
 
@@ -130,10 +132,18 @@ class ChatClient:
         await self.connection.client.call("POST", api_path("runs", rid, "cancel"))
 
     async def decide(self, run: ShownRun, decision: str) -> None:
+        await self._settle_question(run, "approvals", {"decision": decision})
+
+    async def answer(self, run: ShownRun, text: str | None) -> None:
+        """Answers a question of the model; None skips it."""
+        body = {"action": "decline"} if text is None else {"action": "accept", "content": {ANSWER: text}}
+        await self._settle_question(run, "inputs", body)
+
+    async def _settle_question(self, run: ShownRun, kind: str, body: Any) -> None:
         assert run.approval is not None
-        path = api_path("runs", run.id, "approvals", str(run.approval["approval_id"]))
+        path = api_path("runs", run.id, kind, str(run.approval["approval_id"]))
         try:
-            await self.connection.client.call("POST", path, body={"decision": decision})
+            await self.connection.client.call("POST", path, body=body)
         except ServerRefusedError as error:
             if error.status != 409:
                 raise

@@ -1,4 +1,5 @@
-"""`holdfast password`, `holdfast token` and `holdfast logins`: they change the keyring, also while a server runs."""
+"""`holdfast password`, `holdfast token` and `holdfast logins`: they change the keyring, also while a server runs. What
+a password, token or login is: `server.authenticator`. `holdfast login-link` asks the running server."""
 
 import sys
 from collections.abc import Iterator
@@ -7,13 +8,16 @@ from getpass import getpass
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 import typer
 
+from holdfast.cli.connect import api_path, ask_running_server
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ExitCode
 from holdfast.cli.terminal import format_age
 from holdfast.core.export_format import iso_timestamp
 from holdfast.ports.keyring import KeyringStore
+from holdfast.server_file import SERVER_FILE, read_server_file
 from holdfast.system import SystemClock
 
 
@@ -42,12 +46,47 @@ def add(app: typer.Typer, context: CliContext) -> None:
             authenticator.set_password(keys, _read_password(stdin, authenticator.MIN_PASSWORD))
             context.terminal.note("Password set. Everyone has to log in again, and all tokens are revoked.")
 
+    _add_login_link(app, context)
     tokens = typer.Typer(help="Manage access tokens for programs.", no_args_is_help=True)
     app.add_typer(tokens, name="token")
     _add_token_commands(tokens, context)
     logins = typer.Typer(help="List browsers that are logged in, and log them out.", no_args_is_help=True)
     app.add_typer(logins, name="logins")
     _add_login_commands(logins, context)
+
+
+def _add_login_link(app: typer.Typer, context: CliContext) -> None:
+    @app.command("login-link")
+    def login_link(
+        url: Annotated[
+            str | None,
+            typer.Option(
+                "--url", metavar="URL", help="Address at which you open Holdfast. Default: that of this machine."
+            ),
+        ] = None,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Print a link that logs one browser in without the password. It works once, for five minutes.
+
+        \b
+        Examples:
+          holdfast login-link
+          holdfast login-link --url https://chat.example.com
+        """
+        settings = context.config(data_dir, config)
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise typer.BadParameter("must start with http:// or https://", param_hint="--url")
+        with context.report_errors():
+            made = anyio.run(ask_running_server, settings, api_path("login-links"), "POST")
+            running = read_server_file(settings.data_dir / SERVER_FILE)
+            if made is None or running is None:
+                raise CommandError(
+                    f"No server of this user account is running on {settings.data_dir}. Start it, or name its "
+                    "directory with --data-dir."
+                )
+        base = running.url + made["root_path"] if url is None else url.rstrip("/")
+        context.terminal.raw(f"{base}{made['path']}\n")
 
 
 @contextmanager
@@ -77,7 +116,7 @@ def _read_password(stdin: bool, min_length: int) -> str:
 def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
     @app.command("create", epilog="Example: holdfast token create laptop")
     def create(
-        name: Annotated[str, typer.Argument(help="A name to recognize the token by.")],
+        name: Annotated[str, typer.Argument(metavar="NAME", help="A name to recognize the token by.")],
         as_json: AsJson = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
@@ -112,7 +151,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
 
     @app.command(epilog="Example: holdfast token revoke tok_0123456789abcdef")
     def revoke(
-        token_id: Annotated[str, typer.Argument(help="Token ID, as shown by `token list`.")],
+        token_id: Annotated[str, typer.Argument(metavar="TOKEN", help="Token ID, as shown by `token list`.")],
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
@@ -121,7 +160,7 @@ def _add_token_commands(app: typer.Typer, context: CliContext) -> None:
 
         with _keys(context, data_dir, config) as keys:
             if not authenticator.revoke_token(keys, token_id):
-                raise CommandError(f"No token {token_id!r}. List them with `holdfast token list`.")
+                raise CommandError(f"There is no token {token_id}. List them with `holdfast token list`.")
             context.terminal.note(f"Revoked token {token_id}.")
 
 
@@ -151,7 +190,9 @@ def _add_login_commands(app: typer.Typer, context: CliContext) -> None:
 
     @app.command(epilog="Example: holdfast logins end --all")
     def end(
-        login_id: Annotated[str | None, typer.Argument(help="Login ID, as shown by `logins list`.")] = None,
+        login_id: Annotated[
+            str | None, typer.Argument(metavar="LOGIN", help="Login ID, as shown by `logins list`.")
+        ] = None,
         every: Annotated[bool, typer.Option("--all", help="Log out every browser.")] = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
@@ -164,5 +205,5 @@ def _add_login_commands(app: typer.Typer, context: CliContext) -> None:
                 raise CommandError("Name one login, or pass --all.", ExitCode.USAGE)
             ended = authenticator.end_logins(keys, *([] if login_id is None else [login_id]))
             if not ended and login_id is not None:
-                raise CommandError(f"No login {login_id!r}. List them with `holdfast logins list`.")
+                raise CommandError(f"There is no login {login_id}. List them with `holdfast logins list`.")
             context.terminal.note("Logged out everywhere." if every else f"Logged out {login_id}.")

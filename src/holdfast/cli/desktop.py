@@ -1,4 +1,4 @@
-"""Opens the browser for a person who sits at this machine."""
+"""Opens the browser for a person who uses this machine directly, not over a network. When it is opened: `cli.serve`."""
 
 import os
 import sys

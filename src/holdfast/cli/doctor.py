@@ -1,4 +1,6 @@
-"""`holdfast doctor`: checks the installation and its data."""
+"""`holdfast doctor`: checks the installation here, the data directory in `storage.data_dir_check` (in a cluster
+`storage.postgres.health_check` and `storage.redis.health_check`), models in `app.models`, the sandbox in
+`tools.shell_sandbox`."""
 
 import os
 import platform
@@ -15,7 +17,8 @@ from holdfast import __version__
 from holdfast.cli.connect import api_path, ask_running_server
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import ExitCode
-from holdfast.ports.check_result import CheckResult
+from holdfast.cli.terminal import count_of
+from holdfast.ports.health_check import CheckResult
 
 if TYPE_CHECKING:
     from holdfast.config import Config
@@ -52,7 +55,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
     def doctor(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
         """Check the data directory, databases, journal, disk, settings and models. Changes nothing.
 
-        Exits with 0 if everything is fine and with 1 if something needs attention.
+        Exits with 1 if a check fails. Warnings alone are a success.
         """
         from holdfast import app
         from holdfast.app.agents import shell_sandbox
@@ -82,6 +85,6 @@ def add(root: typer.Typer, context: CliContext) -> None:
                 context.terminal.line(f"{mark}  {each.what}: {each.text}", style)
             need = "needs" if failed == 1 else "need"
             verdict = f"{failed} of {len(findings)} checks {need} attention." if failed else "All checks passed."
-            noted = f" {warnings} warning{'s' if warnings > 1 else ''}." if warnings else ""
+            noted = f" {count_of(warnings, 'warning')}." if warnings else ""
             context.terminal.note(verdict + noted)
         raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

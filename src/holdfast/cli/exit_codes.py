@@ -1,4 +1,5 @@
-"""Exit codes and the errors that determine them. Scripts rely on this table; docs/reference/cli.md repeats it."""
+"""Exit codes and the errors that determine them. Scripts rely on this table; docs/reference/cli.md repeats it. How a
+run ended, as a code: `cli.conversation`; Ctrl-C and a broken pipe: `cli.context`."""
 
 from enum import IntEnum
 
@@ -7,7 +8,7 @@ from holdfast.core.errors import ConfigError, DataDirInUseError, HoldfastError
 
 class ExitCode(IntEnum):
     OK = 0
-    FAILED = 1  # Refused, failed or not found; for `doctor`: something needs attention
+    FAILED = 1  # Refused, failed or not found; for `doctor`: a check failed
     USAGE = 2  # The command line or a setting is wrong
     IN_USE = 3  # Another process uses the data directory and does not answer
     UNREACHABLE = 4  # The connection to the server was lost and did not come back
@@ -44,10 +45,3 @@ def exit_code_of(error: HoldfastError) -> ExitCode:
             return ExitCode.USAGE
         case _:
             return ExitCode.FAILED
-
-
-def root_cause(error: Exception) -> Exception:
-    """The error inside the groups that task groups wrap around it."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

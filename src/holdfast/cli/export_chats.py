@@ -1,4 +1,4 @@
-"""`holdfast export`: conversations as JSON lines or Markdown."""
+"""`holdfast export`: conversations as JSON lines, Markdown or HTML. What is exported: `core.export_format`."""
 
 import os
 import sys
@@ -13,56 +13,64 @@ import typer
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError
+from holdfast.cli.terminal import count_of
 
 
 def add(app: typer.Typer, context: CliContext) -> None:
     @app.command("export")
     def export(
         sessions: Annotated[
-            list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session IDs. Default: all sessions")
+            list[str] | None, typer.Argument(metavar="SESSION", help="Session IDs. Default: all sessions")
         ] = None,
         form: Annotated[
-            Literal["json", "markdown"],
-            typer.Option("--format", help="json can be imported again; markdown is for reading."),
+            Literal["json", "markdown", "html"],
+            typer.Option("--format", help="json can be imported again; markdown and html are for reading."),
         ] = "json",
-        output: Annotated[Path | None, typer.Option("--output", "-o", help="Output file. Default: stdout")] = None,
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: stdout")
+        ] = None,
         force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
-        """Export sessions: all branches and files as JSON lines, or the shown branch as Markdown.
+        """Export sessions: all branches and files as JSON lines, or the shown branch as Markdown or HTML.
 
         \b
         Examples:
           holdfast export --output everything.jsonl
           holdfast export ses_01h… --format markdown | less
+          holdfast export ses_01h… --format html -o chat.html
         """
         settings = context.config(data_dir, config)
 
         async def work(connection: ServerConnection) -> int:
-            ids = sessions or await _all_sessions(connection)
+            found = [(sid, False) for sid in sessions or ()] or await _all_sessions(connection)
             with context.terminal.progress() as report, _target(output, force) as out:
-                for done, sid in enumerate(ids):
-                    report("Exporting", done, len(ids))
-                    url, params = api_path("sessions", sid, "export"), {"format": form}
+                for done, (sid, describes) in enumerate(found):
+                    report("Exporting", done, len(found))
+                    url = api_path("sessions", sid, "export")
+                    params = {"format": form, "project": str(describes).lower()}
                     async with connection.client.stream("GET", url, params=params) as response:
                         async for chunk in response.content.iter_any():
                             out.write(chunk)
                 out.flush()
-            return len(ids)
+            return len(found)
 
         count = context.with_server(settings, work)
         if output is not None:
-            context.terminal.note(f"Exported {count} {'session' if count == 1 else 'sessions'} to {output}")
+            context.terminal.note(f"Exported {count_of(count, 'session')} to {output}")
 
 
-async def _all_sessions(connection: ServerConnection) -> list[str]:
-    """Ids of all sessions, archived ones too, least recently active first."""
+async def _all_sessions(connection: ServerConnection) -> list[tuple[str, bool]]:
+    """Ids of all sessions, archived ones too, least recently active first, each with whether it is the first of its
+    project, which is described with it."""
     found: list[Any] = []
     for archived in ("false", "true"):
         async for page in connection.client.pages(api_path("sessions"), {"archived": archived}):
             found += page
-    return [item["id"] for item in sorted(found, key=lambda item: (item["updated_at"], item["id"]))]
+    found.sort(key=lambda item: (item["updated_at"], item["id"]))
+    first = {item["project"]: item["id"] for item in reversed(found) if item["project"]}
+    return [(item["id"], first.get(item["project"]) == item["id"]) for item in found]
 
 
 @contextmanager

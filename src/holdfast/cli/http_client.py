@@ -12,6 +12,8 @@ from holdfast.server_file import ServerAddress
 
 READ_TIMEOUT: Final = 60.0  # Seconds without a byte, heartbeats included, after which the connection is considered lost
 _CALL_TIMEOUT: Final = aiohttp.ClientTimeout(total=READ_TIMEOUT, sock_connect=5.0)
+IMPORT_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=600.0)
+"""The response comes when the session is stored: a large one takes minutes on a slow disk."""
 _STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT)
 _PAGE_SIZE: Final = 200
 

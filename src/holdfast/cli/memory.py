@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connect import CommandServerNeeds
+from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
-from holdfast.cli.terminal import Terminal, format_age
+from holdfast.cli.terminal import Terminal, count_of, format_age
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Fact ID.")]
 
@@ -21,7 +21,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
 def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
     @app.command("list")
     def list_facts(
-        words: Annotated[list[str] | None, typer.Argument(help="Only facts that contain all these words.")] = None,
+        words: Annotated[
+            list[str] | None, typer.Argument(metavar="WORD", help="Only facts that contain all these words.")
+        ] = None,
         limit: Limit = 50,
         as_json: AsJson = False,
         data_dir: DataDir = None,
@@ -44,13 +46,23 @@ def _add_fact_commands(app: typer.Typer, context: CliContext) -> None:
             "No memories.",
         )
 
+    @app.command("add", epilog='Example: holdfast memory add "Lives in Lisbon."')
+    def add_fact(
+        text: Annotated[str, typer.Argument(help="What to remember.")],
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+    ) -> None:
+        """Add a fact by hand."""
+        added = context.call_api(context.config(data_dir, config), "POST", "memory", body={"text": text})
+        context.terminal.line(added["id"])
+
     @app.command("change", epilog='Example: holdfast memory change fct_01h… --text "Lives in Porto." --pin')
     def change_fact(
         fact: FactArgument,
-        text: Annotated[str | None, typer.Option(help="New text.")] = None,
-        pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Always include it in the context.")] = None,
+        text: Annotated[str | None, typer.Option(metavar="TEXT", help="New text.")] = None,
+        pin: Annotated[bool | None, typer.Option("--pin/--unpin", help="Use it in every chat.")] = None,
         confirm: Annotated[
-            bool | None, typer.Option("--confirm/--unconfirm", help="Allow its use, with `confirm` in [memory].")
+            bool | None, typer.Option("--confirm/--unconfirm", help="Allow its use, if `confirm` is set in [memory].")
         ] = None,
         data_dir: DataDir = None,
         config: ConfigFile = None,
@@ -80,17 +92,21 @@ def _add_session_commands(app: typer.Typer, context: CliContext) -> None:
     @app.command("commit", epilog="Example: holdfast memory commit ses_01h…")
     def commit(
         session: SessionArgument,
-        provider: Annotated[str | None, typer.Option(help="Switch the session to this memory provider.")] = None,
+        provider: Annotated[
+            str | None, typer.Option(metavar="NAME", help="Switch the session to this memory provider.")
+        ] = None,
         as_json: AsJson = False,
         data_dir: DataDir = None,
         config: ConfigFile = None,
     ) -> None:
         """Commit a session to memory now."""
         body = {} if provider is None else {"provider": provider}
-        settings, needs = context.config(data_dir, config), CommandServerNeeds.MODELS
-        done = context.call_api(settings, "POST", "sessions", session, "memory", "commit", body=body, needs=needs)
+        settings, purpose = context.config(data_dir, config), CommandServerPurpose.MODELS
+        done = context.call_api(settings, "POST", "sessions", session, "memory", "commit", body=body, purpose=purpose)
         if not as_json:
-            context.terminal.note("Nothing new." if done["nothing_new"] else f"Committed {done['committed']} turns.")
+            context.terminal.note(
+                "Nothing new." if done["nothing_new"] else f"Committed {count_of(done['committed'], 'turn')}."
+            )
         _print_status(context.terminal, done, as_json)
 
 
@@ -102,7 +118,7 @@ def _print_status(terminal: Terminal, found: Any, as_json: bool) -> None:
     if as_json:
         terminal.json(found)
         return
-    counts = f"{found['committed_turns']} turns in memory, {found['dirty_turns']} pending"
+    counts = f"{count_of(found['committed_turns'], 'turn')} in memory, {found['dirty_turns']} pending"
     provider = f" (provider: {found['provider']})" if found["provider"] else ""
     terminal.line(counts + provider + (", committing now" if found["committing"] else ""))
     if found["last_error"]:

@@ -1,4 +1,4 @@
-"""`holdfast migrate-store`: copies a data directory to storage that several nodes share."""
+"""`holdfast migrate-store`: copies a data directory to storage that several nodes share. How: `app.migrate_store`."""
 
 from typing import Annotated
 

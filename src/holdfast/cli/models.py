@@ -1,4 +1,4 @@
-"""`holdfast models`: lists models and downloads the small local one."""
+"""`holdfast models`: lists models and downloads the small local one. Which are offered: `models.catalog`."""
 
 import sys
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from holdfast.cli.connect import CommandServerNeeds
+from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.terminal import Terminal
 from holdfast.core.errors import HoldfastError
@@ -26,7 +26,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
     def list_models(as_json: AsJson = False, data_dir: DataDir = None, config: ConfigFile = None) -> None:
         """List models and whether each is available."""
         settings = context.config(data_dir, config)
-        found = context.call_api(settings, "GET", "models", creates=True, needs=CommandServerNeeds.MODELS)
+        found = context.call_api(settings, "GET", "models", creates=True, purpose=CommandServerPurpose.MODELS)
         if as_json:
             context.terminal.json(found)
             return

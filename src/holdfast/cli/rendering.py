@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from holdfast.cli.run_follower import FollowedEvent
 from holdfast.cli.terminal import Terminal, escape_invisible, one_line
+from holdfast.core.user_questions import is_user_question, options
 
 NOTICES: Final = {
     "cancelled": "Stopped. The partial answer is saved.",
@@ -48,6 +49,10 @@ class AnswerPrinter:
             case "tool.finished", data:
                 mark = "✗" if data.get("is_error") else "✓"
                 self._print_note(f"  {mark} {format_value(data.get('result'))}")
+            case "approval.requested", {"approval_id": str(aid), "args": dict(args)} if is_user_question(aid):
+                self._print_note(f"? {args.get('question')}", "yellow", _MAX_APPROVAL)
+                for number, option in enumerate(options(args), 1):
+                    self._print_note(f"  {number}. {option}", "yellow")
             case "approval.requested", data:
                 call = f"{data.get('name')} {format_value(data.get('args'))}"
                 self._print_note(f"? {call}: {data.get('reason')}", "yellow", _MAX_APPROVAL)
@@ -59,6 +64,8 @@ class AnswerPrinter:
                 self._print_note(f"  answer: {data.get('action')}")
             case "plan.updated", {"entries": list(entries)}:
                 self._print_note(f"☰ {plan_summary(entries)}")
+            case "message.steered", {"text": str(text)}:
+                self._print_note(f"> {text}")
             case "run.resumed", _:
                 self._print_note("(continued)")
             case _:
@@ -77,6 +84,8 @@ class AnswerPrinter:
                 self._print_note(f"[file: {name}]")
             case {"type": "plan", "entries": list(entries)}:
                 self._print_note(f"☰ {plan_summary(entries)}")
+            case {"type": "steered", "text": str(text)}:
+                self._print_note(f"> {text}")
             case _:
                 pass
 

@@ -9,7 +9,7 @@ import anyio
 from holdfast.cli.connect import RECONNECT_TIMEOUT, ServerConnection, api_path
 from holdfast.cli.exit_codes import ConnectionLostError, ServerRefusedError
 from holdfast.core.events import TERMINAL_TYPES
-from holdfast.core.sse import EventTooLongError, SseParser
+from holdfast.core.sse_parser import EventTooLongError, SseParser
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

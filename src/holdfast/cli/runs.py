@@ -1,4 +1,4 @@
-"""`holdfast runs`: lists runs and prints their journals."""
+"""`holdfast runs`: lists runs and prints their journals. What they contain: `core.events`."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run ID.")]
-After = Annotated[int, typer.Option(min=0, help="Skip events up to this number.")]
+After = Annotated[int, typer.Option(metavar="N", min=0, help="Skip the events up to number N.")]
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
@@ -28,7 +28,9 @@ def add(root: typer.Typer, context: CliContext) -> None:
 
     @app.command("list", epilog="Example: holdfast runs list --status running,waiting")
     def list_runs(
-        status: Annotated[str | None, typer.Option(help="Comma-separated, such as running,waiting.")] = None,
+        status: Annotated[
+            str | None, typer.Option(metavar="STATUS", help="Only runs with one of these, such as running,waiting.")
+        ] = None,
         session: Annotated[str | None, typer.Option(help="Only runs of this session.", metavar="ID")] = None,
         limit: Limit = 20,
         as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""`holdfast serve`: starts the server."""
+"""`holdfast serve`: starts the server. The process: `app.lifecycle`; settings: `config`."""
 
 import gc
 import os
@@ -10,16 +10,21 @@ import typer
 
 from holdfast import logs
 from holdfast.cli import desktop
+from holdfast.cli.connect import find_running_server
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
+from holdfast.cli.exit_codes import CommandError, ExitCode
 from holdfast.cli.models import download_model, wants_model
 
 
 def add(root: typer.Typer, context: CliContext) -> None:
     @root.command(epilog="Example: holdfast serve --port 8484 --data-dir ~/holdfast")
     def serve(
-        host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1")] = None,
+        host: Annotated[
+            str | None, typer.Option(metavar="HOST", help="Address to listen on. Default: 127.0.0.1")
+        ] = None,
         port: Annotated[
-            int | None, typer.Option(help="Port to listen on; 0 picks a free one. Default: 8484", min=0, max=65535)
+            int | None,
+            typer.Option(metavar="PORT", help="Port to listen on; 0 picks a free one. Default: 8484", min=0, max=65535),
         ] = None,
         root_path: Annotated[
             str | None,
@@ -29,13 +34,17 @@ def add(root: typer.Typer, context: CliContext) -> None:
         ] = None,
         open_browser: Annotated[
             bool,
-            typer.Option("--open/--no-open", help="Open the browser, on a desktop. Default: if no command is given"),
+            typer.Option(
+                "--open/--no-open",
+                help="Open the browser, on a desktop. Default: only without a command",
+                show_default=False,
+            ),
         ] = False,
         model: Annotated[
             bool | None,
             typer.Option(
                 "--model/--no-model",
-                help="Download the small local model first, or do not offer it. Default: ask at the first start",
+                help="Download the small local model without asking, or never ask. Default: the first start asks.",
             ),
         ] = None,
         data_dir: DataDir = None,
@@ -45,13 +54,23 @@ def add(root: typer.Typer, context: CliContext) -> None:
         settings = context.config(data_dir, config, host=host, port=port, root_path=root_path)
         logs.configure(settings.log_level, settings.log_format)
 
-        if wants_model(context.terminal, settings, model):
-            download_model(context)
-
-        def ready(url: str) -> None:
-            context.terminal.raw(f"Holdfast is running at {url}\n")
+        def show(url: str, state: str = "running") -> None:
+            context.terminal.raw(f"Holdfast is {state} at {url}\n")
             if open_browser and desktop.is_desktop(os.environ, sys.platform):
                 desktop.open_browser(url)
+
+        # A person who types `holdfast` again wants the page. A service that starts twice must fail.
+        if (running := anyio.run(find_running_server, settings)) is not None:
+            from holdfast.app import lifecycle
+
+            address = lifecycle.page_address(settings, running)
+            if open_browser:
+                show(address, "already running")
+                return
+            with context.report_errors():
+                raise CommandError(f"Holdfast is already running at {address}", ExitCode.IN_USE)
+        if wants_model(context.terminal, settings, model):
+            download_model(context)
 
         with context.report_errors():
             gc.disable()  # until `tune_gc`: collections during the imports free nothing and take a tenth of the start
@@ -65,4 +84,4 @@ def add(root: typer.Typer, context: CliContext) -> None:
                     "It is not shown again. Change it in the settings or with `holdfast password`.\n"
                 )
             options = {"loop_factory": ServerEventLoop}
-            anyio.run(lifecycle.serve, settings, context.build_agents(), ready, backend_options=options)
+            anyio.run(lifecycle.serve, settings, context.build_agents(), show, backend_options=options)

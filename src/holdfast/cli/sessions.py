@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from holdfast.cli import rendering
+from holdfast.cli import rendering, shares
 from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
 from holdfast.cli.terminal import format_age, one_line
@@ -19,6 +19,7 @@ def add(root: typer.Typer, context: CliContext) -> None:
     app = typer.Typer(help="Manage sessions.", no_args_is_help=True)
     root.add_typer(app, name="sessions")
     _add_list_commands(app, context)
+    shares.add(app, context)
 
     @app.command("show", epilog="Example: holdfast sessions show ses_01h…")
     def show_session(
@@ -45,7 +46,7 @@ def _add_list_commands(app: typer.Typer, context: CliContext) -> None:
     @app.command("list", epilog="Example: holdfast sessions list --limit 5")
     def list_sessions(
         archived: Annotated[bool, typer.Option("--archived", help="List archived sessions.")] = False,
-        project: Annotated[str | None, typer.Option(help="Only sessions of this project.")] = None,
+        project: Annotated[str | None, typer.Option(metavar="NAME", help="Only sessions of this project.")] = None,
         limit: Limit = 20,
         as_json: AsJson = False,
         data_dir: DataDir = None,
@@ -58,7 +59,9 @@ def _add_list_commands(app: typer.Typer, context: CliContext) -> None:
 
     @app.command(epilog="Example: holdfast sessions search high tide")
     def search(
-        words: Annotated[list[str], typer.Argument(help="Words that the title or a message must contain.")],
+        words: Annotated[
+            list[str], typer.Argument(metavar="WORD", help="Words that the title or a message must contain.")
+        ],
         limit: Limit = 20,
         as_json: AsJson = False,
         data_dir: DataDir = None,

@@ -162,6 +162,11 @@ def _styled(text: str, style: str) -> "Text":
     return Text(clean(text), style=style)
 
 
+def count_of(number: int, noun: str) -> str:
+    """Such as `1 session` or `2 sessions`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def format_age(text: str | None, now: datetime | None = None) -> str:
     """The age of a time stamp, such as `5 min`. Up to a minute in the future counts as now: clocks differ."""
     if not text:

@@ -1,17 +1,17 @@
-"""Rows in the form of the OpenAI API (user, assistant, tool), as Hermes keeps them: turns them into messages, and joins
-the pieces of a conversation that was compacted."""
+"""Turns rows in the form of the OpenAI API (user, assistant, tool), as Hermes keeps them, into messages, and joins the
+pieces of a conversation that was compacted."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol
 
 from holdfast.core.events import Ending, Failure
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import Part, TextPart
 from holdfast.importers.answer_parts import AnswerParts
-from holdfast.importers.fields import Json, Object, decode_data_url, objects, parse_arguments, text
+from holdfast.importers.fields import Items, Json, Object, decode_data_url, objects, parse_arguments, text
+from holdfast.importers.json_objects import parse_json
 from holdfast.importers.session_builder import SessionBuilder
 
 _SUMMARY_PREFIXES: Final = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
@@ -35,16 +35,56 @@ class ChatRow:
     ending: Ending = "complete"
     notice: str | None = None  # Text of the application about a failed turn, not of the model
     rewound: bool = False
-    begins_segment: bool = False  # Whether it is the first row after a compaction that left no summary
-    digest: int = field(default=0, compare=False)
 
     def identity(self) -> int:
         """Equal for a row and its copy in the next segment, of which Hermes may have shortened a tool's result."""
-        if not self.digest:
-            calls = tuple(text(call.get("id")) for call in self.calls)
-            said = "" if self.call_id or any(calls) else plain(self.content).strip()
-            self.digest = hash((self.role, self.call_id, calls, said)) or 1
-        return self.digest
+        calls = tuple(text(call.get("id")) for call in self.calls)
+        said = "" if self.call_id or any(calls) else plain(self.content).strip()
+        return hash((self.role, self.call_id, calls, said))
+
+
+class RowSource(Protocol):
+    """Rows that are made again whenever they are read."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, n: int, /) -> ChatRow: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    items: Items
+    make: Callable[[Json, int], ChatRow]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, n: int) -> ChatRow:
+        return self.make(self.items[n], n)
+
+
+@dataclass(slots=True)
+class RowNote:
+    """What is held in memory of a row."""
+
+    source: RowSource
+    n: int
+    identity: int = 0
+    rewound: bool = False
+    summary: tuple[str, str] | None = None  # See `split_summary`
+    merged: str | None = None  # Its content without the summary
+    begins_segment: bool = False  # Whether it is the first row after a compaction that left no summary
+
+    def row(self) -> ChatRow:
+        row = self.source[self.n]
+        return row if self.merged is None else replace(row, content=self.merged)
+
+
+def note_rows(source: RowSource) -> list[RowNote]:
+    notes = []
+    for n in range(len(source)):
+        row = source[n]
+        notes.append(RowNote(source, n, row.identity(), row.rewound, split_summary(row)))
+    return notes
 
 
 def plain(content: Json) -> str:
@@ -56,8 +96,8 @@ def plain(content: Json) -> str:
 def decode_calls(value: Json) -> list[Object]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = parse_json(value)
+        except ValueError:
             return []
     return objects(value)
 
@@ -80,13 +120,13 @@ def split_summary(row: ChatRow) -> tuple[str, str] | None:
     return summary.strip(), merged
 
 
-def join_segments(rows: Sequence[ChatRow]) -> list[ChatRow]:
+def join_segments(rows: Sequence[RowNote]) -> list[RowNote]:
     """The rows without the copies that a compaction makes: it repeats the first rows, adds a summary, and repeats the
     last rows. The summary becomes a row of its own."""
     joined = _JoinedRows()
     start = 0
     for at, row in enumerate(rows):
-        found = None if row.rewound else split_summary(row)
+        found = None if row.rewound else row.summary
         if found is None and not row.begins_segment:
             continue
         joined.add_segment(rows[start:at])
@@ -95,10 +135,11 @@ def join_segments(rows: Sequence[ChatRow]) -> list[ChatRow]:
             continue
         joined.drop_repeated_start()
         summary, merged = found
-        joined.rows.append(ChatRow(COMPACTION, summary, row.at))
+        joined.rows.append(RowNote([ChatRow(COMPACTION, summary, row.row().at)], 0))
         start = at + 1
         if merged:
-            row.content = merged
+            row.merged = merged
+            row.identity = row.row().identity()
             start = at
     if not joined.rows:
         return list(rows)
@@ -111,21 +152,21 @@ class _JoinedRows:
     rows: a file can have as many compactions as rows."""
 
     def __init__(self) -> None:
-        self.rows: list[ChatRow] = []
+        self.rows: list[RowNote] = []
         self._places: list[int] = []  # Of the rows that a copy can repeat, in `rows`
         self._identities: list[int] = []  # Of the same rows
         self._counts: Counter[int] = Counter()
         self._added = 0  # Such rows of the last segment
         self._is_first = True
 
-    def add_segment(self, segment: Sequence[ChatRow]) -> None:
+    def add_segment(self, segment: Sequence[RowNote]) -> None:
         """Adds the segment after the longest beginning that repeats the end of the rows. If none does, because the
         copies were edited, after the rows that occur anywhere in them."""
         length = self._added = 0
         if not segment:
             return
         if not self._is_first:
-            after = [row.identity() for row in segment]
+            after = [row.identity for row in segment]
             length = _overlap(after, self._identities[-len(after) :])
             if not length:
                 length = next((n for n, each in enumerate(after) if not self._counts[each]), len(after))
@@ -133,8 +174,8 @@ class _JoinedRows:
         for row in segment[length:]:
             if not row.rewound:
                 self._places.append(len(self.rows))
-                self._identities.append(row.identity())
-                self._counts[row.identity()] += 1
+                self._identities.append(row.identity)
+                self._counts[row.identity] += 1
                 self._added += 1
             self.rows.append(row)
 
@@ -189,7 +230,7 @@ class RowReader:
         self._compaction: ChatRow | None = None
         self.last: Literal["user", "assistant"] | None = None
 
-    def add_all(self, rows: Sequence[ChatRow]) -> None:
+    def add_all(self, rows: Iterable[ChatRow]) -> None:
         main: MessageId | None = None
         was_rewound = False
         for row in rows:
@@ -225,7 +266,12 @@ class RowReader:
     def _add_to_answer(self, row: ChatRow) -> None:
         self._compact()
         if self._answer is None:
-            self._answer, self._first, self._ending, self._notice = AnswerParts(), row, "complete", None
+            self._answer, self._first, self._ending, self._notice = (
+                AnswerParts(self._builder.label),
+                row,
+                "complete",
+                None,
+            )
         self._ending = row.ending
         if row.notice is not None:
             self._notice = row.notice

@@ -1,25 +1,26 @@
-"""ChatGPT: `conversations.json` of a data export, alone, in its directory or in its ZIP archive."""
+"""ChatGPT: `conversations.json` of a data export, alone, in its directory or in its ZIP archive. All
+branches are kept; the one of `current_node` is shown."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import FilePart, Part, TextPart
-from holdfast.engine.transfer import MAX_LINE
+from holdfast.engine.export_import import MAX_LINE
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.fields import Json, Object, objects, parse_arguments, require_object, seconds, text
-from holdfast.importers.json_objects import read_objects
 from holdfast.importers.session_builder import MAX_FILE, SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
 
 APP: Final = "chatgpt"
 NAMES: Final = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
-_CITATION: Final = re.compile("\ue200[^\ue200\ue201]*\ue201")
+_CITATION: Final = re.compile("\ue200[^\ue200\ue201]*+\ue201")
+_MAX_CITATIONS: Final = 100_000  # In one message: each is a piece in memory
 _PROJECT: Final = "g-p-"  # How the ids of projects begin, as opposed to those of custom GPTs
 
 
@@ -28,13 +29,12 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     files.total = sum(map(files.size, names))
     assets = sorted((name.rpartition("/")[2], name) for name in files.names)
     for name in names:
-        with files.open(name) as stream:
-            for place, item in read_objects(stream, files.label(name)):
-                title, oid = text(item.get("title")), text(item.get("conversation_id")) or text(item.get("id"))
-                if not oid or "mapping" not in item:
-                    skip(title or place, f"it has no {'messages' if oid else 'id'} ({place})")
-                    continue
-                yield _Conversation(item, place, files, assets, skip).build(oid, title)
+        for place, item in files.read_objects(name):
+            title, oid = text(item.get("title")), text(item.get("conversation_id")) or text(item.get("id"))
+            if not oid or "mapping" not in item:
+                skip(title or place, f"it has no {'messages' if oid else 'id'} ({place})")
+                continue
+            yield _Conversation(item, place, files, assets, skip).build(oid, title)
 
 
 _Path = tuple[str, "_Path"] | None
@@ -48,11 +48,13 @@ class _Conversation:
         self, item: Object, place: str, files: SourceFiles, assets: Sequence[tuple[str, str]], skip: Skip
     ) -> None:
         self._item = item
-        self._place = f"{place}, mapping"
-        self._nodes = {
-            key: require_object(node, f"{self._place}.{key}")
-            for key, node in require_object(item["mapping"], self._place).items()
-        }
+        self._place = f"{place}, field mapping"
+        self._nodes = require_object(item["mapping"], self._place)
+        self._roots = [
+            key
+            for key, node in self._nodes.items()
+            if text(require_object(node, f"{self._place}.{key}").get("parent")) not in self._nodes
+        ]
         self._files = files
         self._assets = assets
         self._skip = skip
@@ -63,7 +65,9 @@ class _Conversation:
     def build(self, oid: str, title: str) -> SessionBuilder:
         item = self._item
         created = seconds(item.get("create_time"))
-        self.builder = SessionBuilder(APP, oid, self._skip, self._files.check, title=title, created_at=created)
+        self.builder = SessionBuilder(
+            APP, oid, self._skip, self._files.check, self._files.scratch, title=title, created_at=created
+        )
         self.builder.archived = item.get("is_archived") is True
         self.builder.pinned = item.get("is_starred") is True or item.get("pinned_time") is not None
         project = text(item.get("gizmo_id")) or text(item.get("conversation_template_id"))
@@ -76,9 +80,11 @@ class _Conversation:
 
     def _head(self) -> MessageId | None:
         """The message of the current node, or of its nearest ancestor that is shown."""
-        key, steps = text(self._item.get("current_node")), 0
-        while key in self._nodes and key not in self._ids and steps < len(self._nodes):
-            key, steps = text(self._nodes[key].get("parent")), steps + 1
+        key, seen = text(self._item.get("current_node")), set[str]()
+        while key in self._nodes and key not in self._ids and key not in seen:
+            self._files.check()
+            seen.add(key)
+            key = text(self._nodes[key].get("parent"))
         return self._ids.get(key)
 
     # ---- the tree ----
@@ -86,11 +92,9 @@ class _Conversation:
     def _add_tree(self) -> None:
         """Goes through the tree without recursion: a path is as long as the conversation. Nodes of one answer are
         gathered until a person's message follows; where an answer forks, each way is a message of its own."""
-        nodes = self._nodes
-        roots = [key for key, node in nodes.items() if text(node.get("parent")) not in nodes]
         seen: set[str] = set()
         stack: list[tuple[str, _Path, MessageId | None]] = [
-            (key, None, None) for root in reversed(roots) for key in reversed(self._shown(root, seen))
+            (key, None, None) for root in reversed(self._roots) for key in reversed(self._shown(root, seen))
         ]
         while stack:
             key, answer, parent = stack.pop()
@@ -179,7 +183,7 @@ class _Conversation:
         return mid
 
     def _add_answer(self, keys: Sequence[str], parent: MessageId | None, *, user_follows: bool) -> MessageId:
-        answer, model, status = AnswerParts(), "", "complete"
+        answer, model, status = AnswerParts(self.builder.label), "", "complete"
         for key in keys:
             self._add_node(answer, key)
             metadata = self._metadata(key)
@@ -237,12 +241,13 @@ class _Conversation:
     def _text_and_files(self, key: str) -> list[Part]:
         content, metadata = self._content(key), self._metadata(key)
         names = {text(item.get("id")): item for item in objects(metadata.get("attachments"))}
+        citations = _Citations(metadata)
         found: list[Part] = []
         pointers: set[str] = set()
         parts = content.get("parts")
         for part in parts if isinstance(parts, list) else [content.get("text")]:
             if isinstance(part, str) and part.strip():
-                found.append(TextPart(_without_citations(part, metadata)))
+                found.append(TextPart(citations.remove_from(part)))
             elif isinstance(part, dict):
                 pointer = _asset_id(part)
                 if pointer:
@@ -276,22 +281,32 @@ def _asset_id(part: Object) -> str:
     return pointer.rpartition("://")[2].partition("#")[0] if isinstance(pointer, str) else ""
 
 
-def _without_citations(value: str, metadata: Object) -> str:
-    if "\ue200" not in value:
-        return value
-    references = objects(metadata.get("content_references"))
-    shown = {text(reference.get("matched_text")): text(reference.get("alt")) for reference in references}
-    left = MAX_LINE  # one reference can be cited often
+class _Citations:
+    """The marks of citations in one message, which can have many parts and many references."""
 
-    def show(mark: re.Match[str]) -> str:
-        nonlocal left
-        found = shown.get(mark[0], "")
-        left -= len(found)
-        if left < 0:
+    def __init__(self, metadata: Object) -> None:
+        self._metadata = metadata
+        self._left = MAX_LINE  # one reference can be cited often
+        self._marks_left = _MAX_CITATIONS
+
+    @cached_property
+    def _shown(self) -> dict[str, str]:
+        references = objects(self._metadata.get("content_references"))
+        return {text(reference.get("matched_text")): text(reference.get("alt")) for reference in references}
+
+    def remove_from(self, value: str) -> str:
+        marks = value.count("\ue200")
+        self._marks_left -= marks
+        if self._marks_left < 0:
+            raise InvalidInputError("content_references", f"are cited more than {_MAX_CITATIONS} times in one message")
+        return _CITATION.sub(self._show, value) if marks else value
+
+    def _show(self, mark: re.Match[str]) -> str:
+        found = self._shown.get(mark[0], "")
+        self._left -= len(found)
+        if self._left < 0:
             raise InvalidInputError("content_references", f"have more than {MAX_LINE} characters in one message")
         return found
-
-    return _CITATION.sub(show, value)
 
 
 def _joined(parts: list[Part]) -> Json:

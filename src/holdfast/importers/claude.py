@@ -1,13 +1,15 @@
 """Claude: `conversations.json` of a data export, alone, in its directory or in its ZIP archive."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from holdfast.core.events import Ending
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import FilePart, Part, TextPart
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.chatgpt import NAMES
 from holdfast.importers.fields import (
+    Items,
     Json,
     Object,
     bounded,
@@ -19,10 +21,10 @@ from holdfast.importers.fields import (
     seconds,
     text,
 )
-from holdfast.importers.json_objects import read_document, read_objects
-from holdfast.importers.message_tree import add_tree
+from holdfast.importers.json_objects import read_document
 from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
+from holdfast.importers.tree_walk import add_tree
 
 APP: Final = "claude"
 
@@ -32,19 +34,18 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     files.total = sum(map(files.size, names))
     projects = _read_projects(files)
     for name in names:
-        with files.open(name) as stream:
-            for place, item in read_objects(stream, files.label(name)):
-                oid, title = text(item.get("uuid")), text(item.get("name"))
-                if not oid:
-                    skip(title or place, f"it has no id ({place})")
-                    continue
-                created = seconds(item.get("created_at"))
-                builder = SessionBuilder(APP, oid, skip, files.check, title=title, created_at=created)
-                builder.pinned = item.get("is_starred") is True
-                builder.archived = item.get("is_archived") is True
-                builder.project = _project(item, projects)
-                _add_messages(builder, require_list(item.get("chat_messages"), f"{place}, chat_messages"), place)
-                yield builder
+        for place, item in files.read_objects(name):
+            oid, title = text(item.get("uuid")), text(item.get("name"))
+            if not oid:
+                skip(title or place, f"it has no id ({place})")
+                continue
+            created = seconds(item.get("created_at"))
+            builder = SessionBuilder(APP, oid, skip, files.check, files.scratch, title=title, created_at=created)
+            builder.pinned = item.get("is_starred") is True
+            builder.archived = item.get("is_archived") is True
+            builder.project = _project(item, projects)
+            _add_messages(builder, require_list(item.get("chat_messages"), f"{place}, field chat_messages"), place)
+            yield builder
 
 
 def _read_projects(files: SourceFiles) -> Mapping[str, str]:
@@ -64,36 +65,37 @@ def _project(item: Object, projects: Mapping[str, str]) -> str | None:
     return projects.get(text(item.get("project_uuid")))
 
 
-def _add_messages(builder: SessionBuilder, messages: Sequence[Json], place: str) -> None:
+def _add_messages(builder: SessionBuilder, messages: Items, place: str) -> None:
     """A tree if messages name their parents, else a list. The export does not say which branch was shown: the one with
     the newest message is."""
-    found: dict[str, Object] = {}
+    found: dict[str, int] = {}  # The position of each message
     parents: dict[str, str | None] = {}
+    questions: set[str] = set()
     previous: str | None = None
     for n, value in enumerate(messages):
-        message = require_object(value, f"{place}, chat_messages.{n}")
+        message = require_object(value, f"{place}, field chat_messages.{n}")
         key = text(message.get("uuid")) or f"#{n}"
-        found[key] = message
+        found[key] = n
+        (questions.add if message.get("sender") == "human" else questions.discard)(key)
         parents[key] = text(message["parent_message_uuid"]) if "parent_message_uuid" in message else previous
         previous = key
     newest: tuple[float, MessageId] | None = None
 
     def add(key: str, parent: MessageId | None, user_follows: bool) -> MessageId:
         nonlocal newest
-        message = found[key]
+        message = messages[found[key]]
         at = seconds(message.get("created_at"))
-        if message.get("sender") == "human":
+        if key in questions:
             mid = builder.add("user", parent, _question(builder, message), key=key, at=at)
         else:
             parts, is_cut_off = _answer(builder, message, user_follows=user_follows)
-            mid = builder.add("assistant", parent, parts, key=key, at=at)
-            if is_cut_off or not parts:
-                builder.mark(mid, "interrupted")
+            status: Ending = "interrupted" if is_cut_off or not parts else "complete"
+            mid = builder.add("assistant", parent, parts, key=key, at=at, status=status)
         if newest is None or (at or 0.0) >= newest[0]:
             newest = (at or 0.0, mid)
         return mid
 
-    add_tree(parents, lambda key: found[key].get("sender") == "human", add)
+    add_tree(parents, questions.__contains__, add)
     if newest is not None:
         builder.head = newest[1]
 
@@ -138,7 +140,7 @@ def _image(builder: SessionBuilder, block: Object) -> FilePart | None:
 
 
 def _answer(builder: SessionBuilder, message: Object, *, user_follows: bool) -> tuple[list[Part], bool]:
-    answer, is_cut_off = AnswerParts(), message.get("truncated") is True
+    answer, is_cut_off = AnswerParts(builder.label), message.get("truncated") is True
     for block in objects(message.get("content")):
         match block.get("type"):
             case "text":

@@ -1,5 +1,5 @@
-"""Queries of a SQLite file that somebody else made. A small file can describe endless rows, by a virtual table, a view
-or pages that refer to each other, so the tables must be ordinary ones, and the work and time of queries are bounded."""
+"""Queries a SQLite file that somebody else made. A small file can describe endless rows, by a virtual table, a view or
+pages that refer to each other, so the tables must be ordinary ones, and the work and time of queries are bounded."""
 
 import re
 import sqlite3

@@ -7,26 +7,42 @@ import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from holdfast.core.errors import InvalidInputError
-from holdfast.engine.transfer import MAX_SESSION
+from holdfast.core.size_text import size_text
+from holdfast.engine.export_import import MAX_SESSION
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.chat_rows import (
     COMPACTION,
     ChatRow,
+    RowNote,
     RowReader,
+    RowSource,
+    StoredRows,
     decode_calls,
     join_segments,
+    note_rows,
     plain,
-    split_summary,
 )
-from holdfast.importers.fields import Object, objects, require_list, require_object, require_text, seconds, text
+from holdfast.importers.fields import (
+    Json,
+    Object,
+    each_object,
+    objects,
+    require_list,
+    require_object,
+    require_text,
+    seconds,
+    text,
+)
 from holdfast.importers.guarded_database import GuardedDatabase, sort_key
 from holdfast.importers.hermes_webui import WebUiStore
-from holdfast.importers.json_objects import read_objects
+from holdfast.importers.json_objects import StoredList, parse_json
+from holdfast.importers.scratch import Scratch
 from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
 
@@ -35,6 +51,7 @@ STATE: Final = "state.db"
 SQLITE: Final = b"SQLite format 3\0"
 _JSON_CONTENT: Final = "\0json:"
 _SHOWN_ID: Final = 100  # Characters of an id in error messages
+_MAX_PROFILES: Final = 100  # That the summary names
 _ROW_SIZE: Final = 500  # Bytes that a row takes besides its texts
 _TIMEOUT: Final = 10.0  # Seconds to wait for a writer
 _SESSION_COLUMNS: Final = (
@@ -67,10 +84,12 @@ def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBu
     state, webui = home / STATE, home / "webui"
     if not state.is_file():
         raise InvalidInputError(str(home), f"has no {STATE}; name the home directory of Hermes, such as ~/.hermes")
+    for profile in sorted(islice(home.glob(f"profiles/*/{STATE}"), _MAX_PROFILES)):
+        skip(f"Profile {profile.parent.name}", f"it is a home of its own; import {profile.parent} too")
     if not webui.is_dir():
         yield from _read_database(state, None, files, skip)
         return
-    beside = SourceFiles(webui, check=files.check)
+    beside = SourceFiles(webui, check=files.check, scratch=files.scratch)
     store = WebUiStore(beside)
     yield from _read_database(state, store, files, skip)
 
@@ -81,18 +100,20 @@ def _read_home(home: Path, files: SourceFiles, skip: Skip) -> Iterator[SessionBu
 def _read_database(path: Path, webui: WebUiStore | None, files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     shown_as = files.shown_as if path == files.path else str(path)
     with _opened(path, shown_as, files.check) as database:
-        sessions = {row["id"]: row for row in database.sessions(_RowLimit(f"{shown_as}, sessions"))}
+        sessions = {row["id"]: row for row in database.sessions(_RowLimit(f"{shown_as}, table sessions"))}
         files.total = len(sessions)
 
-        def rows_of(sid: str, limit: _RowLimit) -> list[ChatRow]:
-            found = database.messages(sid, limit)
+        def rows_of(sid: str, limit: _RowLimit) -> RowSource:
+            found = database.messages(sid, limit, files.scratch)
             files.done += 1
             place = f"of session {sid[:_SHOWN_ID]}"
-            return [_row(row, sessions[sid], f"{shown_as}, message {n} {place}") for n, row in enumerate(found, 1)]
+            return StoredRows(found, lambda row, n: _row(row, sessions[sid], f"{shown_as}, message {n + 1} {place}"))
 
         for chain in find_chains(sessions):
             limit = _RowLimit(f"{shown_as}, session {chain[0][:_SHOWN_ID]}")
-            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip, files.check)
+            before = files.scratch.size
+            yield _build([(sessions[sid], rows_of(sid, limit)) for sid in chain], webui, skip, files)
+            files.scratch.truncate(before)
     if webui is not None:
         yield from _read_others(webui, sessions, skip)
 
@@ -107,7 +128,7 @@ def _read_others(webui: WebUiStore, known: Mapping[str, Object], skip: Skip) -> 
 
 
 class _RowLimit:
-    """Bounds the rows that are held in memory at once, such as those of a chain of sessions."""
+    """Bounds the rows of one conversation, such as those of a chain of sessions."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -116,10 +137,13 @@ class _RowLimit:
     def read(self, rows: Generator[sqlite3.Row, None, None]) -> Iterator[Object]:
         with closing(rows):
             for row in rows:
-                self._size += _ROW_SIZE + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
-                if self._size > MAX_SESSION:
-                    raise InvalidInputError(self._place, f"is larger than {MAX_SESSION} bytes")
-                yield dict(row)
+                yield self.count(dict(row))
+
+    def count(self, row: Object) -> Object:
+        self._size += _ROW_SIZE + sum(len(cell) for cell in row.values() if isinstance(cell, str | bytes))
+        if self._size > MAX_SESSION:
+            raise InvalidInputError(self._place, f"is larger than {size_text(MAX_SESSION)}")
+        return row
 
 
 class _StateDatabase:
@@ -142,11 +166,15 @@ class _StateDatabase:
         found = [row for row in rows if isinstance(row["id"], str) and row["id"]]
         return sorted(found, key=lambda row: (sort_key(row.get("started_at")), row["id"]))
 
-    def messages(self, sid: str, limit: _RowLimit) -> list[Object]:
+    def messages(self, sid: str, limit: _RowLimit, scratch: Scratch) -> StoredList:
         """In the order of their ids: clocks step back."""
         names = ["id", *(name for name in _MESSAGE_COLUMNS if name in self._columns["messages"])]
         sql = f"SELECT {', '.join(names)} FROM messages WHERE session_id = ?"
-        return sorted(limit.read(self._database.query(sql, (sid,))), key=lambda row: sort_key(row["id"]))
+        found, ids = StoredList(scratch), []
+        for row in limit.read(self._database.query(sql, (sid,))):
+            ids.append(row["id"])
+            found.add(json.dumps(row, default=lambda value: None))  # bytes, which Hermes does not write
+        return found.reordered(sorted(range(len(ids)), key=lambda n: sort_key(ids[n])))
 
 
 @contextmanager
@@ -174,35 +202,39 @@ def _read_export(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     """One session per line. Sessions of a chain can be anywhere, so those are held until the end."""
     (name,) = files.names
     files.total = 2 * files.size(name)
-    with files.open(name) as stream:
-        known = {text(item.get("id")): _metadata(item) for _, item in read_objects(stream, files.label(name))}
+    limit = _RowLimit(f"{files.shown_as}, sessions")
+    known = {text(item.get("id")): limit.count(_metadata(item)) for _, item in files.read_objects(name)}
     chains = find_chains(known)
     members = {sid: chain for chain in chains for sid in chain}
-    held: dict[str, tuple[Object, list[ChatRow]]] = {}
-    with files.open(name) as stream:
-        for place, item in read_objects(stream, files.label(name)):
-            sid = require_text(item.get("id"), f"{place}, id")
-            segments = objects(item.get("segments")) or [item]
-            sessions = [(segment, _exported_rows(segment, place)) for segment in segments]
-            if len(segments) > 1 or members.get(sid) == [sid]:
-                yield _build(sessions, None, skip, files.check)
-            else:
-                held[sid] = sessions[0]
+    held: dict[str, tuple[Object, RowSource]] = {}
+    for place, item in files.read_objects(name, keep=any(len(chain) > 1 for chain in chains)):
+        sid = require_text(item.get("id"), f"{place}, field id")
+        segments = objects(item.get("segments")) or [item]
+        if len(segments) > 1 or members.get(sid) == [sid]:
+            yield _build(
+                [(segment, _exported_rows(segment, segment, place)) for segment in segments], None, skip, files
+            )
+        else:
+            held[sid] = known[sid], _exported_rows(segments[0], known[sid], place)
     for chain in chains:
         if found := [held[sid] for sid in chain if sid in held]:
-            yield _build(found, None, skip, files.check)
+            yield _build(found, None, skip, files)
 
 
 def _metadata(item: Object) -> Object:
-    return {name: item.get(name) for name in _SESSION_COLUMNS}
+    """What has to be known of all sessions at once."""
+    found = {name: item.get(name) for name in _SESSION_COLUMNS}
+    found = {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+    return {**found, "model_config": {"_branched_from": True} if _is_fork(item) else None}
 
 
-def _exported_rows(item: Object, place: str) -> list[ChatRow]:
-    messages = require_list(item.get("messages"), f"{place}, messages")
-    return [
-        _row(require_object(message, f"{place}, messages.{n}"), item, f"{place}, messages.{n}")
-        for n, message in enumerate(messages)
-    ]
+def _exported_rows(item: Object, session: Object, place: str) -> RowSource:
+    """`session` is held for as long as the rows."""
+
+    def make(message: Json, n: int) -> ChatRow:
+        return _row(require_object(message, f"{place}, field messages.{n}"), session, f"{place}, field messages.{n}")
+
+    return StoredRows(require_list(item.get("messages"), f"{place}, field messages"), make)
 
 
 # ---- both ----
@@ -234,8 +266,8 @@ def _is_fork(session: Object) -> bool:
     config = session.get("model_config")
     if isinstance(config, str):
         try:
-            config = json.loads(config)
-        except (ValueError, RecursionError):
+            config = parse_json(config)
+        except ValueError:
             return False
     return isinstance(config, dict) and config.get("_branched_from") is not None
 
@@ -243,7 +275,7 @@ def _is_fork(session: Object) -> bool:
 def _row(row: Object, session: Object, place: str) -> ChatRow:
     role = row.get("role")
     if role not in ("user", "assistant", "tool", "system"):
-        role = "system" if isinstance(role, str) and role != COMPACTION else require_text(None, f"{place}, role")
+        role = "system" if isinstance(role, str) and role != COMPACTION else require_text(None, f"{place}, field role")
     archived = row.get("active") == 0
     return ChatRow(
         role,
@@ -261,14 +293,14 @@ def _row(row: Object, session: Object, place: str) -> ChatRow:
 def _content(content: Any, place: str) -> Any:
     if isinstance(content, str) and content.startswith(_JSON_CONTENT):
         try:
-            return json.loads(content.removeprefix(_JSON_CONTENT))
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"{place}, content", f"is not valid JSON: {error}") from None
+            return parse_json(content.removeprefix(_JSON_CONTENT))
+        except ValueError as error:
+            raise InvalidInputError(f"{place}, field content", f"is not valid JSON: {error}") from None
     return content
 
 
 def _build(
-    chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None, skip: Skip, check: Callable[[], object]
+    chain: Sequence[tuple[Object, RowSource]], webui: WebUiStore | None, skip: Skip, files: SourceFiles
 ) -> SessionBuilder:
     first, last = chain[0][0], chain[-1][0]
     oid = text(first.get("id"))
@@ -276,44 +308,47 @@ def _build(
     titles = [text(item.get("title")) for item in beside[::-1]]
     titles += [text(session.get(name)) for name in ("title", "display_name") for session, _ in chain]
     title = next(filter(None, titles), "")
-    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=seconds(first.get("started_at")))
+    created = seconds(first.get("started_at"))
+    builder = SessionBuilder(APP, oid, skip, files.check, files.scratch, title=title, created_at=created)
     builder.archived = bool(last.get("archived"))
-    rows: list[ChatRow] = []
-    for _, segment in chain:
-        if rows and segment and not any(split_summary(row) for row in segment):
+    notes: list[RowNote] = []
+    for _, source in chain:
+        segment = note_rows(source)
+        if notes and segment and all(note.summary is None for note in segment):
             segment[0].begins_segment = True
-        rows += segment
+        notes += segment
+    rows = (note.row() for note in join_segments(notes))
     if webui is None or not beside:
         reader = RowReader(builder, lambda item: builder.add_missing_file(text(item.get("name")) or "file"))
-        reader.add_all(join_segments(rows))
+        reader.add_all(rows)
         if reader.last == "user":
             reader.add_interrupted(AnswerParts(), None)
         return builder
     item = beside[-1]
     webui.add_flags(builder, item)
     builder.archived = builder.archived or bool(last.get("archived"))
-    _attach(rows, beside)
     reader = RowReader(builder, webui.attachments(builder, [text(each.get("id")) for each, _ in chain]))
-    reader.add_all(join_segments(rows))
-    webui.add_pending(reader, item, rows)
+    reader.add_all(_attach(rows, beside))
+    webui.add_pending(reader, item, notes)
     return builder
 
 
-def _beside(chain: Sequence[tuple[Object, list[ChatRow]]], webui: WebUiStore | None) -> Iterator[Object]:
+def _beside(chain: Sequence[tuple[Object, RowSource]], webui: WebUiStore | None) -> Iterator[Object]:
     """The session files of the web UI for the sessions of a chain."""
     for session, _ in chain if webui is not None else ():
         if webui is not None and (item := webui.read_session(text(session.get("id")))) is not None:
             yield item
 
 
-def _attach(rows: Iterable[ChatRow], items: Iterable[Object]) -> None:
+def _attach(rows: Iterable[ChatRow], items: Iterable[Object]) -> Iterator[ChatRow]:
     """Gives a person's rows the attachments that the web UI has noted for the same text."""
     found = {
         plain(message.get("content")).strip(): objects(message.get("attachments"))
         for item in items
-        for message in objects(item.get("messages"))
+        for message in each_object(item.get("messages"))
         if message.get("role") == "user" and message.get("attachments")
     }
     for row in rows:
         if row.role == "user":
             row.attachments = found.get(plain(row.content).strip(), ())
+        yield row

@@ -3,19 +3,32 @@
 The messages of a session file are shown as they are; a turn that was never answered is completed from its run journal,
 which holds what the page had shown when the process died."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from io import BytesIO
 from operator import itemgetter
 from typing import Final
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.events import Ending
 from holdfast.core.parts import FilePart
-from holdfast.engine.transfer import MAX_SESSION
+from holdfast.core.size_text import size_text
+from holdfast.engine.export_import import MAX_SESSION
 from holdfast.importers.answer_parts import AnswerParts
-from holdfast.importers.chat_rows import COMPACTION, AddFile, ChatRow, RowReader, decode_calls, join_segments, plain
+from holdfast.importers.chat_rows import (
+    COMPACTION,
+    AddFile,
+    ChatRow,
+    RowNote,
+    RowReader,
+    RowSource,
+    StoredRows,
+    decode_calls,
+    join_segments,
+    note_rows,
+    plain,
+)
 from holdfast.importers.fields import (
     Object,
     bounded,
@@ -26,13 +39,14 @@ from holdfast.importers.fields import (
     seconds,
     text,
 )
-from holdfast.importers.json_objects import read_document, read_objects
+from holdfast.importers.json_objects import parse_json, read_document
 from holdfast.importers.session_builder import MAX_FILE, SessionBuilder, Skip
-from holdfast.importers.source_files import SourceFiles
+from holdfast.importers.source_files import MAX_FILES, SourceFiles
 
 APP: Final = "hermes-webui"
 _SESSION: Final = re.compile(r"^[A-Za-z0-9][\w.-]*\.json$")
 _NOT_SESSIONS: Final = frozenset({"projects.json", "workspaces.json", "settings.json", "sessions.json"})
+_MAX_ID: Final = 1000  # Characters
 _MAX_JOURNAL: Final = 64 * 1024 * 1024
 
 
@@ -84,8 +98,7 @@ class WebUiStore:
         return None if name is None else next((item for _, item in self.read_sessions(name)), None)
 
     def read_sessions(self, name: str) -> Iterator[tuple[str, Object]]:
-        with self._files.open(name) as stream:
-            yield from read_objects(stream, self._files.label(name))
+        yield from self._files.read_objects(name)
 
     def read_parents(self) -> Mapping[str, str]:
         """The predecessor of each session that continues another after a compaction. A fork has none."""
@@ -96,10 +109,12 @@ class WebUiStore:
         for name in self.session_names:
             for _, item in self.read_sessions(name):
                 sid, parent = text(item.get("session_id")), text(item.get("parent_session_id"))
-                if item.get("pre_compression_snapshot") is True:
+                if item.get("pre_compression_snapshot") is True and sid in self._by_id:
                     snapshots.add(sid)
-                if sid and parent in self._by_id and parent != sid:
+                if 0 < len(sid) <= _MAX_ID and parent in self._by_id and parent != sid:
                     parents[sid] = parent
+                if len(parents) > MAX_FILES:
+                    raise InvalidInputError(self._files.shown_as, f"has more than {MAX_FILES} sessions")
         return {sid: parent for sid, parent in parents.items() if parent in snapshots}
 
     def read_ancestors(self, sid: str, parents: Mapping[str, str]) -> list[Object]:
@@ -110,64 +125,73 @@ class WebUiStore:
             size += self._files.size(self._by_id[sid])
             if size > MAX_SESSION:
                 raise InvalidInputError(
-                    f"session {sid[:100]}", f"is larger than {MAX_SESSION} bytes with its beginning"
+                    f"session {sid[:100]}", f"is larger than {size_text(MAX_SESSION)} with its beginning"
                 )
             item = self.read_session(sid)
             if item is None:
                 break
             seen.add(sid)
-            found.append(item)
+            found.append(
+                {
+                    "session_id": sid,
+                    "created_at": seconds(item.get("created_at")),
+                    "model": text(item.get("model")),
+                    "messages": item.get("messages", []),
+                }
+            )
         return found[::-1]
 
     def build(
         self, item: Object, place: str, skip: Skip, *, app: str = APP, earlier: Sequence[Object] = ()
     ) -> SessionBuilder:
         first = earlier[0] if earlier else item
-        oid = require_text(first.get("session_id"), f"{place}, session_id")
+        oid = require_text(first.get("session_id"), f"{place}, field session_id")
         builder = SessionBuilder(
             app,
             oid,
             skip,
             self._files.check,
+            self._files.scratch,
             title=text(item.get("title")),
             created_at=seconds(first.get("created_at")),
         )
         self.add_flags(builder, item)
-        rows: list[ChatRow] = []
+        notes: list[RowNote] = []
         anchor = text(item.get("compression_anchor_summary"))
         if len(anchor) * len(earlier) > MAX_SESSION:
-            raise InvalidInputError(f"{place}, compression_anchor_summary", "is too long for its number of compactions")
+            raise InvalidInputError(
+                f"{place}, field compression_anchor_summary", "is too long for its number of compactions"
+            )
         for session in (*earlier, item):
-            summary = anchor if rows else ""
+            summary = anchor if notes else ""
             if summary:
-                rows.append(ChatRow("assistant", f"[CONTEXT SUMMARY]:\n{summary}"))
-            new = self._rows(session, place)
-            if rows and new and not summary:
+                notes += note_rows([ChatRow("assistant", f"[CONTEXT SUMMARY]:\n{summary}")])
+            new = note_rows(self._rows(session, place))
+            if notes and new and not summary:
                 new[0].begins_segment = True
-            rows += new
+            notes += new
         sids = [text(session.get("session_id")) for session in (*earlier, item)]
         reader = RowReader(builder, self.attachments(builder, sids))
-        reader.add_all(join_segments(rows))
-        self.add_pending(reader, item, rows)
+        reader.add_all(note.row() for note in join_segments(notes))
+        self.add_pending(reader, item, notes)
         return builder
 
     def add_flags(self, builder: SessionBuilder, item: Object) -> None:
         builder.pinned, builder.archived = item.get("pinned") is True, item.get("archived") is True
         builder.project = self._projects.get(text(item.get("project_id")))
 
-    def _rows(self, item: Object, place: str) -> list[ChatRow]:
-        messages = require_list(item.get("messages", []), f"{place}, messages")
-        return [
-            _row(require_object(message, f"{place}, messages.{n}"), text(item.get("model")))
-            for n, message in enumerate(messages)
-        ]
+    def _rows(self, item: Object, place: str) -> RowSource:
+        model = text(item.get("model"))
+        return StoredRows(
+            require_list(item.get("messages", []), f"{place}, field messages"),
+            lambda message, n: _row(require_object(message, f"{place}, field messages.{n}"), model),
+        )
 
-    def add_pending(self, reader: RowReader, item: Object, rows: Sequence[ChatRow]) -> None:
-        """Adds the turn that was not answered: its question if the file has it beside the messages, and what the page
-        had shown of the answer."""
+    def add_pending(self, reader: RowReader, item: Object, notes: Sequence[RowNote]) -> None:
+        """Adds a turn that was not answered: its question, if the file keeps it outside the messages, and the part of
+        the answer that the page had shown."""
         question, at = text(item.get("pending_user_message")), seconds(item.get("pending_started_at"))
-        spoken = [row for row in rows if row.role == "user" and not row.rewound]
-        if question.strip() and (not spoken or plain(spoken[-1].content).strip() != question.strip()):
+        if question.strip() and _last_question(notes) != question.strip():
             files = objects(item.get("pending_attachments"))
             reader.add_all([ChatRow("user", question, at, attachments=files)])
         if reader.last == "user":
@@ -179,7 +203,7 @@ class WebUiStore:
         """What the run journal shows of an answer. Its last line may be cut off."""
         name = self._journals.get(("_run_journal", sid, f"{stream}.jsonl")) if stream else None
         data = None if name is None else self._files.read(name, _MAX_JOURNAL)
-        return _read_journal(data or b"")
+        return _read_journal(data or b"", self._files.check)
 
     def attachments(self, builder: SessionBuilder, sids: Iterable[str]) -> AddFile:
         """Adds files of these sessions. Each name is looked up once: a chat can have many files in many directories."""
@@ -208,6 +232,11 @@ class WebUiStore:
         return builder.add_file(
             name, kind, self._files.size(member), partial(self._files.read, member, MAX_FILE), stored
         )
+
+
+def _last_question(notes: Sequence[RowNote]) -> str | None:
+    rows = (note.source[note.n] for note in reversed(notes) if not note.rewound)
+    return next((plain(row.content).strip() for row in rows if row.role == "user"), None)
 
 
 def _read_projects(files: SourceFiles, name: str | None) -> Mapping[str, str]:
@@ -247,7 +276,7 @@ def _row(message: Object, model: str) -> ChatRow:
     )
 
 
-def _read_journal(data: bytes) -> AnswerParts:
+def _read_journal(data: bytes, check: Callable[[], object]) -> AnswerParts:
     answer, said, thought = AnswerParts(), list[str](), list[str]()
 
     def flush() -> None:
@@ -256,10 +285,11 @@ def _read_journal(data: bytes) -> AnswerParts:
         thought.clear()
         said.clear()
 
-    for line in data.splitlines():
+    for line in BytesIO(data):
+        check()
         try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
+            event = parse_json(line.decode())
+        except ValueError:
             continue
         payload = event.get("payload") if isinstance(event, dict) else None
         if not isinstance(payload, dict):

@@ -1,16 +1,20 @@
 """LibreChat: a conversation exported as JSON, nested or flat; several of them in a directory or ZIP archive."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from holdfast.core.events import Failure
+from holdfast.core.errors import InvalidInputError
+from holdfast.core.events import Ending, Failure
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import FilePart, Part
+from holdfast.core.size_text import size_text
 from holdfast.importers.answer_parts import AnswerParts
 from holdfast.importers.fields import (
+    Items,
     Json,
     Object,
     decode_data_url,
+    memory_size,
     objects,
     parse_arguments,
     require_list,
@@ -19,12 +23,12 @@ from holdfast.importers.fields import (
     seconds,
     text,
 )
-from holdfast.importers.json_objects import read_objects
-from holdfast.importers.message_tree import add_tree
 from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
+from holdfast.importers.tree_walk import add_tree
 
 APP: Final = "librechat"
+_MAX_NESTED: Final = 256 * 1024 * 1024  # Bytes of memory that nested replies of one chat take
 _SHOWN: Final = 100  # Characters of an id in error messages
 
 
@@ -32,79 +36,83 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     names = files.json_names
     files.total = sum(map(files.size, names))
     for name in names:
-        with files.open(name) as stream:
-            for place, item in read_objects(stream, files.label(name)):
-                if not item.get("conversationId") or not ({"messagesTree", "messages"} & item.keys()):
-                    skip(text(item.get("title")) or place, f"it is not a LibreChat conversation ({place})")
-                    continue
-                yield _build(item, place, skip, files.check)
+        for place, item in files.read_objects(name):
+            if not item.get("conversationId") or not ({"messagesTree", "messages"} & item.keys()):
+                skip(text(item.get("title")) or place, f"it is not a LibreChat conversation ({place})")
+                continue
+            yield _build(item, place, skip, files)
 
 
-def _build(item: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
-    oid = require_text(item["conversationId"], f"{place}, conversationId")
+def _build(item: Object, place: str, skip: Skip, files: SourceFiles) -> SessionBuilder:
+    oid = require_text(item["conversationId"], f"{place}, field conversationId")
     created = seconds(item.get("createdAt"))
-    builder = SessionBuilder(APP, oid, skip, check, title=text(item.get("title")), created_at=created)
+    builder = SessionBuilder(
+        APP, oid, skip, files.check, files.scratch, title=text(item.get("title")), created_at=created
+    )
     options = item.get("options")
     if isinstance(options, dict):
         builder.system = text(options.get("promptPrefix")) or text(options.get("system")) or None
     builder.archived = item.get("isArchived") is True
     tags = item.get("tags")
     builder.tags = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
-    found, parents = _flatten(item, place)
+    messages, found, parents, questions = _flatten(item, place)
     newest: tuple[float, MessageId] | None = None
-
-    def is_user(key: str) -> bool:
-        return found[key].get("isCreatedByUser") is True
 
     def add(key: str, parent: MessageId | None, user_follows: bool) -> MessageId:
         nonlocal newest
-        message = found[key]
+        stored = found[key]
+        message: Object = messages[stored] if isinstance(stored, int) else stored
         at = seconds(message.get("createdAt"))
         parts, error = _parts(builder, message, user_follows=user_follows)
-        if is_user(key):
+        if key in questions:
             mid = builder.add("user", parent, parts, key=key, at=at)
         else:
             model = text(message.get("model"))
-            mid = builder.add("assistant", parent, parts, key=key, at=at, error=error, model=model)
-            if error is not None:
-                builder.mark(mid, "failed")
-            elif message.get("unfinished") is True:
-                builder.mark(mid, "interrupted")
+            status: Ending = "interrupted" if message.get("unfinished") is True else "complete"
+            status = "failed" if error is not None else status
+            mid = builder.add("assistant", parent, parts, key=key, at=at, status=status, error=error, model=model)
         if newest is None or (at or 0.0) >= newest[0]:
             newest = (at or 0.0, mid)
         return mid
 
-    add_tree(parents, is_user, add)
+    add_tree(parents, questions.__contains__, add)
     if newest is not None:
         builder.head = newest[1]
     return builder
 
 
-def _flatten(item: Object, place: str) -> tuple[dict[str, Object], dict[str, str | None]]:
-    """The messages and their parents by id, of a list or of nested replies."""
+def _flatten(item: Object, place: str) -> tuple[Items, dict[str, int | Object], dict[str, str | None], set[str]]:
+    """A list, or nested replies. Returns the outer list; by id, the position of each message in it or, of a reply, the
+    message; the parents by id; and the ids of questions."""
     field = "messagesTree" if "messagesTree" in item else "messages"
-    found: dict[str, Object] = {}
+    outer = require_list(item[field], f"{place}, field {field}")
+    found: dict[str, int | Object] = {}
     parents: dict[str, str | None] = {}
-    stack: list[tuple[Json, str, str | None]] = _entries(require_list(item[field], f"{place}, {field}"), field, None)
-    while stack:
-        value, path, above = stack.pop()
-        message = require_object(value, f"{place}, {path}")
-        key = require_text(message.get("messageId"), f"{place}, {path}.messageId")
-        found[key] = message
-        parents[key] = above or text(message.get("parentMessageId")) or None
-        children = message.get("children")
-        if isinstance(children, list):
-            stack += _entries(children, "children", key)
-    return found, parents
-
-
-def _entries(values: Sequence[Json], field: str, above: str | None) -> list[tuple[Json, str, str | None]]:
-    path = field if above is None else f"{field} of {above[:_SHOWN]}"  # a copy for each child, so it must be short
-    return [(value, f"{path}.{n}", above) for n, value in enumerate(values)][::-1]
+    questions: set[str] = set()
+    size = 0
+    for n, each in enumerate(outer):
+        if isinstance(each, dict) and each.get("children"):  # all of it is held until the chat is complete
+            size += memory_size(each)
+            if size > _MAX_NESTED:
+                raise InvalidInputError(place, f"has nested replies of more than {size_text(_MAX_NESTED)}")
+        stack: list[tuple[Json, str, str | None]] = [(each, f"{field}.{n}", None)]
+        while stack:
+            value, path, above = stack.pop()
+            message = require_object(value, f"{place}, field {path}")
+            key = require_text(message.get("messageId"), f"{place}, field {path}.messageId")
+            children = message.get("children")
+            is_alone = above is None and not (isinstance(children, list) and children)
+            found[key] = n if is_alone else message
+            parents[key] = above or text(message.get("parentMessageId")) or None
+            (questions.add if message.get("isCreatedByUser") is True else questions.discard)(key)
+            if isinstance(children, list):
+                path = f"children of {key[:_SHOWN]}"  # a copy for each child, so it must be short
+                stack += [(child, f"{path}.{m}", key) for m, child in enumerate(children)][::-1]
+    return outer, found, parents, questions
 
 
 def _parts(builder: SessionBuilder, message: Object, *, user_follows: bool) -> tuple[list[Part], Failure | None]:
-    answer, error = AnswerParts(), None
+    answer, error = AnswerParts(builder.label), None
     for part in objects(message.get("content")):
         match part.get("type"):
             case "text":

@@ -2,10 +2,10 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from holdfast.core.events import Failure
+from holdfast.core.events import Ending, Failure
 from holdfast.core.ids import MessageId
 from holdfast.core.parts import FilePart, Part
 from holdfast.importers.answer_parts import AnswerParts
@@ -20,10 +20,9 @@ from holdfast.importers.fields import (
     text,
     usage,
 )
-from holdfast.importers.json_objects import read_objects
-from holdfast.importers.message_tree import add_tree
 from holdfast.importers.session_builder import SessionBuilder, Skip
 from holdfast.importers.source_files import SourceFiles
+from holdfast.importers.tree_walk import add_tree
 
 APP: Final = "open-webui"
 _OPEN: Final = '<details type="'
@@ -31,6 +30,8 @@ _CLOSE: Final = "</details>"
 _BLOCK: Final = re.compile(
     r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\s*(?:<summary>[^<]*</summary>)?(.*)', re.DOTALL
 )
+_MAX_REFERENCES: Final = 1_000_000
+_FIELDS: Final = frozenset({"arguments", "id", "name", "done", "result"})
 _ATTRIBUTE: Final = re.compile(r'(?<!\w)(\w++)="([^"]*)"')  # Tries each word once: linear in the text
 
 
@@ -38,23 +39,21 @@ def read(files: SourceFiles, skip: Skip) -> Iterator[SessionBuilder]:
     names = files.json_names
     files.total = sum(map(files.size, names))
     for name in names:
-        with files.open(name) as stream:
-            for place, item in read_objects(stream, files.label(name)):
-                chat = item.get("chat", item)  # a chat downloaded by itself has no envelope
-                if not isinstance(chat, dict) or not isinstance(chat.get("history"), dict):
-                    skip(text(item.get("title")) or place, f"it has no messages ({place})")
-                    continue
-                yield _build(item, chat, place, skip, files.check)
+        for place, item in files.read_objects(name):
+            chat = item.get("chat", item)  # a chat downloaded by itself has no envelope
+            if not isinstance(chat, dict) or not isinstance(chat.get("history"), dict):
+                skip(text(item.get("title")) or place, f"it has no messages ({place})")
+                continue
+            yield _build(item, chat, place, skip, files)
 
 
-def _build(item: Object, chat: Object, place: str, skip: Skip, check: Callable[[], object]) -> SessionBuilder:
-    history = require_object(chat["history"], f"{place}, history")
-    messages = require_object(history.get("messages"), f"{place}, history.messages")
-    found = {key: require_object(value, f"{place}, history.messages.{key}") for key, value in messages.items()}
+def _build(item: Object, chat: Object, place: str, skip: Skip, files: SourceFiles) -> SessionBuilder:
+    history = require_object(chat["history"], f"{place}, field history")
+    found = require_object(history.get("messages"), f"{place}, field history.messages")
     oid = text(item.get("id")) or text(chat.get("id")) or next(iter(found), "empty")
     title = text(item.get("title")) or text(chat.get("title"))
     created = seconds(item.get("created_at")) or seconds(chat.get("timestamp"))
-    builder = SessionBuilder(APP, oid, skip, check, title=title, created_at=created)
+    builder = SessionBuilder(APP, oid, skip, files.check, files.scratch, title=title, created_at=created)
     builder.archived, builder.pinned = item.get("archived") is True, item.get("pinned") is True
     builder.system = text(chat.get("system")) or None
     meta = item.get("meta")
@@ -62,23 +61,27 @@ def _build(item: Object, chat: Object, place: str, skip: Skip, check: Callable[[
     builder.tags = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
     if folder := text(item.get("folder_id")):
         builder.project = f"Open WebUI folder {folder[:8]}"
-    _add_messages(builder, found, text(history.get("currentId")))
+    _add_messages(builder, found, text(history.get("currentId")), f"{place}, field history.messages")
     return builder
 
 
-def _add_messages(builder: SessionBuilder, found: dict[str, Object], current: str) -> None:
+def _add_messages(builder: SessionBuilder, found: Object, current: str, place: str) -> None:
     ids: dict[str, MessageId] = {}
-
-    def is_user(key: str) -> bool:
-        return found[key].get("role") == "user"
+    parents: dict[str, str | None] = {}
+    questions: set[str] = set()
+    for key, value in found.items():
+        message = require_object(value, f"{place}.{key}")
+        parents[key] = text(message.get("parentId")) or None
+        if message.get("role") == "user":
+            questions.add(key)
 
     def add(key: str, parent: MessageId | None, user_follows: bool) -> MessageId | None:
         message, at = found[key], seconds(found[key].get("timestamp"))
         if message.get("role") == "system":
             builder.system = builder.system or text(message.get("content")) or None
             return None
-        if is_user(key):
-            parts = AnswerParts()
+        if key in questions:
+            parts = AnswerParts(builder.label)
             parts.add_text(text(message.get("content")))
             for part in _files(builder, message):
                 parts.add_file(part)
@@ -87,7 +90,7 @@ def _add_messages(builder: SessionBuilder, found: dict[str, Object], current: st
             ids[key] = _add_answer(builder, key, message, parent, user_follows=user_follows)
         return ids[key]
 
-    add_tree({key: text(message.get("parentId")) or None for key, message in found.items()}, is_user, add)
+    add_tree(parents, questions.__contains__, add)
     builder.head = ids.get(current, builder.head)
 
 
@@ -99,25 +102,22 @@ def _add_answer(
     if error:
         detail = text(error.get("content")) if isinstance(error, dict) else text(error)
         failure = Failure("upstream", detail or text(message.get("content")) or "The answer failed.")
-    mid = builder.add(
+    ending: Ending = "interrupted" if message.get("done") is False else "complete"
+    return builder.add(
         "assistant",
         parent,
         _answer(builder, message, user_follows=user_follows),
         key=key,
         at=seconds(message.get("timestamp")),
+        status="failed" if failure is not None else ending,
         error=failure,
         model=text(message.get("model")),
         usage=usage(message.get("usage"), "prompt_tokens", "completion_tokens"),
     )
-    if failure is not None:
-        builder.mark(mid, "failed")
-    elif message.get("done") is False:
-        builder.mark(mid, "interrupted")
-    return mid
 
 
 def _answer(builder: SessionBuilder, message: Object, *, user_follows: bool) -> list[Part]:
-    answer = AnswerParts()
+    answer = AnswerParts(builder.label)
     output = objects(message.get("output"))
     if output:
         for item in output:
@@ -170,11 +170,11 @@ def _add_markup(answer: AnswerParts, content: str) -> None:
 
 
 def _add_block(answer: AnswerParts, kind: str, attributes: str, body: str) -> None:
-    fields = {name: _unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
     if kind == "reasoning":
-        lines = _unescape(body).strip().splitlines()
-        answer.add_reasoning("\n".join(re.sub("^> ?", "", line) for line in lines))
+        answer.add_reasoning(_unquote(_unescape(body).strip()))
     elif kind == "tool_calls":
+        found = {match[1]: match[2] for match in _ATTRIBUTE.finditer(attributes) if match[1] in _FIELDS}
+        fields = {name: _unescape(value) for name, value in found.items()}
         args = parse_arguments(fields.get("arguments", ""))
         call = answer.add_call(fields.get("id", ""), fields.get("name", ""), args)
         if fields.get("done") == "true":
@@ -183,7 +183,17 @@ def _add_block(answer: AnswerParts, kind: str, attributes: str, body: str) -> No
         answer.add_text(_unescape(body))
 
 
+def _unquote(quoted: str) -> str:
+    """The text without the mark of a quotation at the beginning of each line. Makes no list of lines, which can take
+    much more memory than the text."""
+    lines = "\n" + quoted.replace("\r\n", "\n").replace("\0", "\ufffd")
+    return lines.replace("\n>", "\n\0").replace("\0 ", "").replace("\0", "")[1:]
+
+
 def _unescape(value: str) -> str:
+    """A text of very many references stays as it is: each takes time and is a piece in memory."""
+    if value.count("&") > _MAX_REFERENCES:
+        return value
     try:
         return html.unescape(value)
     except ValueError:  # a character reference of thousands of digits

@@ -6,10 +6,13 @@ from typing import BinaryIO, Final
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.export_format import ExportedFile, ExportedSession
+from holdfast.core.file_errors import storage_errors
+from holdfast.core.size_text import size_text
+from holdfast.engine.export_import import MAX_LINE, MAX_SESSION, START, FileRules
 from holdfast.engine.export_lines import FileChunk, ImportReader, ImportStep
-from holdfast.engine.transfer import MAX_LINE, MAX_SESSION, START, FileRules
 
 _CHUNK: Final = 256 * 1024
+_UNUSABLE: Final = "The import cannot be stored in a temporary file"
 _CONTENT: Final = b'{"type":"content"'
 
 
@@ -31,7 +34,7 @@ class SectionIndex:
         last section is incomplete."""
         while line := source.readline(MAX_LINE + 1):
             if len(line) > MAX_LINE:
-                raise InvalidInputError(f"line {self._reader.lines + 1}", f"is longer than {MAX_LINE} bytes")
+                raise InvalidInputError(f"line {self._reader.lines + 1}", f"is longer than {size_text(MAX_LINE)}")
             self._add(line)
             yield line
         self._reader.finish()
@@ -42,8 +45,10 @@ class SectionIndex:
         if not isinstance(step, FileChunk):
             self._size += len(line)
         if self._size > MAX_SESSION:
-            raise InvalidInputError(f"line {self._reader.lines}", f"the session is larger than {MAX_SESSION} bytes")
-        if self._rules is not None and self._reader.section.origin is None:  # those of other applications are left out
+            raise InvalidInputError(
+                f"line {self._reader.lines}", f"the session is larger than {size_text(MAX_SESSION)}"
+            )
+        if self._rules is not None:
             self._check_file(self._rules, step)
         if isinstance(step, ExportedSession):
             self.sections.append((self._start, self._at))
@@ -80,7 +85,9 @@ class SectionSpool:
             self._write(line)
             size += 0 if line.startswith(_CONTENT) else len(line)
             if len(line) > MAX_LINE or size > MAX_SESSION:
-                problem = f"a message is larger than {MAX_LINE} bytes, or all of them than {MAX_SESSION}"
+                problem = (
+                    f"a message is larger than {size_text(MAX_LINE)}, or all of them than {size_text(MAX_SESSION)}"
+                )
                 raise InvalidInputError(f"chat {len(self.sections) + 1}", problem)
         self.sections.append((start, self._at))
 
@@ -96,7 +103,8 @@ class SectionSpool:
 
     def _write(self, line: bytes) -> None:
         self._require_space(len(line))
-        self._file.write(line)
+        with storage_errors(_UNUSABLE):
+            self._file.write(line)
         self._at += len(line)
 
 

@@ -1,13 +1,17 @@
-"""Builds one session of another application as a section of our export format.
+"""Builds one session of another application as a section of our export format. What a second import adds:
+`engine.transactions.imports.merge`.
 
 A message's id is derived from what the application calls it (or from its parent, if it has no stable ids) and from what
 it says. So a second import finds each message again, and one that changed meanwhile becomes another version of it.
 """
 
 import hashlib
+from array import array
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from holdfast.core.errors import InvalidInputError
@@ -16,12 +20,23 @@ from holdfast.core.export_format import CHUNK, EARLIEST, LATEST, ExportedFile, O
 from holdfast.core.ids import LOCAL, FileId, MessageId, SessionId
 from holdfast.core.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
 from holdfast.core.session import Compaction, Message, Role, Session
-from holdfast.core.session_limits import MAX_STORED_TEXT, MAX_TITLE
+from holdfast.core.session_limits import (
+    MAX_PARTS,
+    MAX_SIBLINGS,
+    MAX_STORED_INSTRUCTIONS,
+    MAX_SUMMARIES,
+    MAX_SUMMARY,
+    MAX_TITLE,
+)
+from holdfast.core.size_text import size_text
 from holdfast.engine import export_lines
-from holdfast.engine.transfer import MAX_SESSION
+from holdfast.engine.export_import import MAX_SESSION
+from holdfast.importers.scratch import Scratch
 
 MAX_MESSAGES: Final = 1_000_000
 MAX_FILE: Final = 50 * 1024 * 1024  # Larger files of an export are left out
+MAX_FILES: Final = 100_000  # Of one session, with or without content
+_LONGEST_TITLE: Final = 10 * MAX_TITLE  # Characters that are looked at: words take much more memory than the text
 _LARGEST: Final = 2**53
 _TICK: Final = 1e-6  # Seconds between versions of a message, so that their order is kept
 
@@ -38,7 +53,7 @@ class AttachedFile:
 
 
 class SessionBuilder:
-    """`check` is called for each message; what it raises stops the import."""
+    """`check` is called for each message; what it raises stops the import. Messages are kept in `scratch` as lines."""
 
     def __init__(
         self,
@@ -46,13 +61,14 @@ class SessionBuilder:
         origin_id: str,
         skip: Skip,
         check: Callable[[], object] = lambda: None,
+        scratch: Scratch | None = None,
         *,
         title: str = "",
         created_at: float | None = None,
     ) -> None:
         self.origin = Origin(app, origin_id[:1000])
-        self.head: MessageId | None = None
-        self.title = " ".join(title.replace("\0", "").split())[:MAX_TITLE]
+        self.head: MessageId | None = None  # The last message of the branch that is shown
+        self.title = " ".join(title[:_LONGEST_TITLE].replace("\0", "").split())[:MAX_TITLE]
         self.system: str | None = None
         self.pinned = False
         self.archived = False
@@ -62,10 +78,15 @@ class SessionBuilder:
         self._check = check
         self._size = 0
         self._created_at = created_at
-        self._messages: dict[MessageId, Message] = {}
+        self._scratch = scratch or Scratch()
+        self._messages: dict[MessageId, float] = {}  # When each was created
+        self._places = array("Q")  # Of their lines
         self._newest_child: dict[MessageId | None, float] = {}
+        self._siblings: Counter[MessageId | None] = Counter()  # The messages below each but the first
         self._compactions: dict[MessageId, Compaction] = {}
+        self._summary_size = 0
         self._files: dict[FileId, AttachedFile] = {}
+        self._contents: dict[str, int] = {}  # The places of contents, by digest
 
     @property
     def label(self) -> str:
@@ -95,22 +116,27 @@ class SessionBuilder:
     ) -> MessageId:
         """Adds a message below `parent` and makes it the head. The same message again is the one already there."""
         self._check()
+        if len(parts) > MAX_PARTS:
+            raise InvalidInputError(self.label, f"has a message of more than {MAX_PARTS} parts")
         parts = [_without_nul(part) for part in parts]
         texts = [text for part in parts for text in _fingerprint(part)]
-        self._size += sum(map(len, texts))
-        if self._size > MAX_SESSION:  # branches can repeat a text many times
-            raise InvalidInputError(self.label, f"is larger than {MAX_SESSION} bytes")
+        size = sum(map(len, texts))
+        self._grow(size)
         mid = MessageId(_digest(key or parent or "", role, *texts))
         self.head = mid
         if mid in self._messages:
             return mid
         if len(self._messages) >= MAX_MESSAGES:
             raise InvalidInputError(self.label, f"has more than {MAX_MESSAGES} messages")
+        if parent in self._newest_child:
+            self._siblings[parent] += 1
+            if self._siblings[parent] >= MAX_SIBLINGS:
+                raise InvalidInputError(self.label, f"has more than {MAX_SIBLINGS} answers to one message")
         if at is None:
-            at = self._created_at or 0.0 if parent is None else self._messages[parent].created_at
+            at = self._created_at or 0.0 if parent is None else self._messages[parent]
         at = max(min(max(at, EARLIEST), LATEST), self._newest_child.get(parent, EARLIEST) + _TICK)
-        self._newest_child[parent] = at
-        self._messages[mid] = Message(
+        self._newest_child[parent] = self._messages[mid] = at
+        message = Message(
             mid,
             LOCAL,
             SessionId(""),
@@ -123,16 +149,25 @@ class SessionBuilder:
             model=model or None,
             usage=usage,
         )
+        line = export_lines.write(message)
+        self._grow(len(line) - size)
+        self._places.append(self._scratch.add(line))
         return mid
 
-    def mark(self, mid: MessageId, status: Ending) -> None:
-        self._messages[mid] = replace(self._messages[mid], status=status)
+    def _grow(self, size: int) -> None:
+        """Branches can repeat a text many times."""
+        self._size += size
+        if self._size > MAX_SESSION:
+            raise InvalidInputError(self.label, f"is larger than {size_text(MAX_SESSION)}")
 
     def add_compaction(self, mid: MessageId, summary: str, at: float | None = None) -> None:
-        """The first compaction at a message stays."""
-        if mid not in self._compactions:
-            at = self._messages[mid].created_at if at is None else at
-            self._compactions[mid] = Compaction(SessionId(""), LOCAL, mid, summary.replace("\0", ""), at)
+        """The first compaction at a message stays. A summary that is too long is cut, and none is added to too many."""
+        summary = summary.replace("\0", "")[:MAX_SUMMARY]
+        if mid in self._compactions or self._summary_size + len(summary) > MAX_SUMMARIES:
+            return
+        self._summary_size += len(summary)
+        at = self._messages[mid] if at is None else at
+        self._compactions[mid] = Compaction(SessionId(""), LOCAL, mid, summary, at)
 
     def add_file(
         self, name: str, media_type: str, size: int, read: Callable[[], bytes | None], key: str = ""
@@ -140,12 +175,18 @@ class SessionBuilder:
         """A part for a file whose content may be missing. `key` tells files with the same name apart."""
         fid = FileId(_digest("file", name, media_type, str(size), key))
         part = FilePart(fid, name or "file", media_type or "application/octet-stream", min(max(0, size), _LARGEST))
+        if len(self._files) >= MAX_FILES and fid not in self._files:
+            raise InvalidInputError(self.label, f"has more than {MAX_FILES} files")
         self._files.setdefault(fid, AttachedFile(part, read))
         return part
 
     def add_content(self, name: str, media_type: str, data: bytes) -> FilePart:
         """A part for a file whose content is inside the export."""
-        return self.add_file(name, media_type, len(data), lambda: data, hashlib.sha256(data).hexdigest())
+        digest = hashlib.sha256(data).hexdigest()
+        place = self._contents.get(digest)
+        if place is None:
+            place = self._contents[digest] = self._scratch.add(data)
+        return self.add_file(name, media_type, len(data), partial(self._scratch.read, place), digest)
 
     def add_missing_file(self, name: str, media_type: str = "", size: int = 0, key: str = "") -> FilePart:
         """A part for a file that the export names without its content."""
@@ -154,10 +195,10 @@ class SessionBuilder:
     # ---- writing ----
 
     def lines(self) -> Iterator[bytes]:
-        times = [message.created_at for message in self._messages.values()]
+        times = self._messages.values()
         created = self._created_at if self._created_at is not None else min(times)
-        if self.system and len(self.system) > MAX_STORED_TEXT:
-            self._skip(self.label, f"its instructions are longer than {MAX_STORED_TEXT} characters")
+        if self.system and len(self.system) > MAX_STORED_INSTRUCTIONS:
+            self._skip(self.label, f"its instructions are longer than {MAX_STORED_INSTRUCTIONS} characters")
             self.system = None
         session = Session(
             SessionId("session"),
@@ -174,8 +215,8 @@ class SessionBuilder:
             head=self.head,
         )
         yield export_lines.write(session, self.origin)
-        for message in self._messages.values():
-            yield export_lines.write(message)
+        for place in self._places:
+            yield self._scratch.read(place)
         for compaction in self._compactions.values():
             yield export_lines.write(compaction)
         for file in self._files.values():
@@ -188,7 +229,7 @@ class SessionBuilder:
         part = file.part
         data = file.read()
         if not data:
-            self._skip(f"File {part.name} of {self.label}", "the export does not have its content")
+            self._skip(f"File {part.name} of {self.label}", "not included in the export")
             yield export_lines.write(
                 ExportedFile(part.file_id, part.name, part.media_type, part.size, "", missing=True)
             )

@@ -8,7 +8,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from io import BufferedReader, FileIO, RawIOBase
@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.core.size_text import size_text
+from holdfast.importers.json_objects import Json, read_objects
+from holdfast.importers.scratch import Scratch
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -31,12 +34,20 @@ _MAX_FOLDER_DEPTH: Final = 6
 
 class SourceFiles:
     """`names` are relative and use slashes. `done` counts the bytes that were read, of `total`, for a progress bar.
-    `check` is called while something is read; what it raises stops the import."""
+    `check` is called while something is read; what it raises stops the import. `scratch` is closed with the files."""
 
-    def __init__(self, path: Path, shown_as: str | None = None, *, check: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        shown_as: str | None = None,
+        *,
+        check: Callable[[], object] = lambda: None,
+        scratch: Scratch | None = None,
+    ) -> None:
         self.path = path
         self.shown_as = shown_as or str(path)  # Its name in error messages: an upload has a temporary path
         self.check = check
+        self.scratch = scratch or Scratch(check=check)
         self.done = 0
         self.total = 0
         self._open_files = ExitStack()
@@ -55,6 +66,7 @@ class SourceFiles:
             self.close()
             raise InvalidInputError(self.shown_as, f"is a damaged ZIP archive: {error}") from None
         except OSError as error:
+            self.close()
             raise InvalidInputError(self.shown_as, f"cannot be read: {error.strerror or error}") from None
 
     @cached_property
@@ -94,6 +106,7 @@ class SourceFiles:
 
     def close(self) -> None:
         self._open_files.close()
+        self.scratch.close()
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
@@ -107,6 +120,10 @@ class SourceFiles:
             raise InvalidInputError(label, f"cannot be unpacked: {error}") from None
         except OSError as error:
             raise InvalidInputError(label, f"cannot be read: {error.strerror or error}") from None
+
+    def read_objects(self, name: str, *, keep: bool = False) -> Generator[tuple[str, dict[str, Json]], None, None]:
+        with self.open(name) as stream:
+            yield from read_objects(stream, self.label(name), self.scratch, keep=keep)
 
     def read(self, name: str, limit: int) -> bytes | None:
         """The content, or None if it is larger than `limit`."""
@@ -133,7 +150,7 @@ class _ArchiveFile(FileIO):
 
     def read(self, size: int | None = -1) -> bytes:
         if not self.is_directory_read and size is not None and size > _MAX_DIRECTORY:
-            raise InvalidInputError(self._shown_as, f"has a directory of more than {_MAX_DIRECTORY} bytes")
+            raise InvalidInputError(self._shown_as, f"has a directory of more than {size_text(_MAX_DIRECTORY)}")
         data = super().read(-1 if size is None else size)
         if not self.is_directory_read and data.count(_ENTRY) > MAX_FILES:
             raise InvalidInputError(self._shown_as, f"has more than {MAX_FILES} files")
@@ -163,7 +180,7 @@ class _Counted(RawIOBase):
         if self._limit is not None and self._size > self._limit:
             raise InvalidInputError(self._label, "expands to far more than its packed size; it is not an export")
         if self._files.done > MAX_BYTES:
-            raise InvalidInputError(self._label, f"the import is larger than {MAX_BYTES} bytes in total")
+            raise InvalidInputError(self._label, f"the import is larger than {size_text(MAX_BYTES)} in total")
         return len(data)
 
 

@@ -1,5 +1,6 @@
 """Model catalog: every model on offer, from configured providers, keys in the environment, local servers, the local
-model and the demo."""
+model and the demo. A model that no provider can have fails the run that names it. Which one answers by default:
+`models.default_model`; how fresh the lists are: `models.model_list_cache`."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,11 +14,12 @@ from anyio import from_thread, to_thread
 
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
-from holdfast.models import embeddings, local_model_prompt, local_model_runtime, local_model_weights
+from holdfast.models import embeddings, local_model_runtime, local_model_weights
 from holdfast.models.default_model import default_model, provider_default
 from holdfast.models.demo_model import DEMO, DemoModel
 from holdfast.models.discovery import ProbeResult, local_servers, probe
 from holdfast.models.http_client import HttpClient
+from holdfast.models.known_providers import KnownProviders
 from holdfast.models.local_model import LOCAL_ID, LocalModel, LocalModelSettings, local_info
 from holdfast.models.model_list_cache import ModelListCache
 from holdfast.models.openai_client import OpenAIModel
@@ -25,11 +27,10 @@ from holdfast.models.provider_config import (
     PRESETS,
     ProviderConfig,
     base_url,
-    dialect,
     merge_providers,
     title,
 )
-from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels, settings_of
+from holdfast.models.pydantic_ai_models import KINDS, PydanticAIModel, PydanticAIModels
 from holdfast.models.request_policy import RequestPolicy
 from holdfast.models.server_address import providers_of_environment
 from holdfast.ports.clock import Clock
@@ -45,8 +46,7 @@ class CatalogSettings:
     ports: Mapping[ProviderKind, int] | None = None  # Ports of servers on this machine; None: the usual ones
     weights_directory: Path | None = None
     max_age: float = 60.0  # Seconds for which a list of models is reused; a tenth of it for a provider that was down
-    local_timeout: float = 0.5
-    remote_timeout: float = 2.0  # Seconds within which a provider lists its models: on this machine, and elsewhere
+    list_timeout: float = 2.5  # Seconds within which a provider lists its models
     threads: int = field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1))
     """Threads of the local model; one core is left for everything else."""
     policy: RequestPolicy = field(default_factory=RequestPolicy)
@@ -65,8 +65,7 @@ class ModelCatalog:
         self._by_name: dict[str, ProviderConfig] = {}
         self._http = HttpClient(settings.environment)
         self._pydantic_ai = PydanticAIModels(settings.policy)
-        timeouts = (settings.local_timeout, settings.remote_timeout)
-        self._probe = partial(probe, self._http, *timeouts)
+        self._probe = partial(probe, self._http, settings.list_timeout)
         self._lists = ModelListCache(self._probe, monotonic, settings.max_age)
         self._local: LocalModel | None = None
         self._downloading = anyio.Lock()
@@ -106,7 +105,10 @@ class ModelCatalog:
         }
         for config in self.configured():
             key = config.key_source, config.key_name
-            found[config.name] = ProviderStatus(config.name, base_url(config), *key, config.added, title(config))
+            images = "images" in (config.abilities or ())
+            found[config.name] = ProviderStatus(
+                config.name, base_url(config), *key, config.added, title(config), images
+            )
         return [found[name] for name in sorted(found)]
 
     def provider(self, name: str) -> ProviderConfig:
@@ -124,7 +126,7 @@ class ModelCatalog:
 
     async def check_server(self, config: ProviderConfig) -> ProbeResult:
         """The same for a server that a person is waiting for: it may take longer."""
-        return await probe(self._http, _CHECK_TIMEOUT, _CHECK_TIMEOUT, config)
+        return await probe(self._http, _CHECK_TIMEOUT, config)
 
     async def check_all(self) -> Sequence[tuple[ProviderConfig, ProbeResult]]:
         """Asks every provider now, the servers that may be running on this machine too, but not one whose models its
@@ -158,16 +160,19 @@ class ModelCatalog:
             return DemoModel()
         if model_id == LOCAL_ID:
             return self._get_local()
-        provider, _, name = model_id.partition("/")
-        config = self._by_name.get(provider)
-        if config is None or not name:
-            config, name = self._find_provider(model_id), model_id
+        config, name = self.known_providers().of(model_id)
         if config is None:
-            raise self._unknown(model_id, provider)
+            raise self._unknown(model_id, model_id.partition("/")[0])
         info = self._lists.info(config, name)
         if config.kind in KINDS:
             return PydanticAIModel(info, config, name, self._pydantic_ai)
         return OpenAIModel(info, config, name, self._http, self._clock, self._settings.policy)
+
+    def known_providers(self) -> KnownProviders:
+        """As they are now; what is learned later does not change it."""
+        return KnownProviders(
+            self._by_name, {config.name: self._lists.known(config).models for config in self._providers}
+        )
 
     async def knows(self, model_id: str) -> frozenset[str]:
         """The settings that this model takes, and `tools`, `images` and `documents` if it takes them. Raises ModelError
@@ -178,15 +183,8 @@ class ModelCatalog:
             await self._lists.refresh(self._providers)
             model = self.get(model_id)
         reads = {"images", "documents"} & model.info.abilities
-        match model:
-            case OpenAIModel():
-                return dialect(model.config).settings | {"tools", *reads}
-            case PydanticAIModel():
-                return settings_of(model.config.kind) | {"tools", *reads}
-            case LocalModel():
-                return local_model_prompt.SETTINGS
-            case _:
-                return frozenset()
+        takes_tools = {"tools"} if isinstance(model, OpenAIModel | PydanticAIModel) else frozenset[str]()
+        return model.info.settings | takes_tools | reads
 
     async def embed(self, model_id: str, body: Mapping[str, Json]) -> bytes:
         """The provider's response to an embedding request. Raises ModelError."""
@@ -195,17 +193,6 @@ class ModelCatalog:
             raise ModelError("bad-request", f"{model_id!r} has no embeddings. Choose a model of another provider.")
         limit = self._settings.policy.timeouts.idle
         return await embeddings.embed(self._http, model.config, model.name, body, limit)
-
-    def _find_provider(self, name: str) -> ProviderConfig | None:
-        """The provider of a model named without one, as programs written for one provider do: the one that lists it,
-        else the only configured one."""
-        if name.partition("/")[0] in PRESETS:
-            return None
-        listing = [config for config in self._providers if name in self._lists.names(config)]
-        configured = self.configured()
-        if listing:
-            return listing[0]
-        return configured[0] if len(configured) == 1 else None
 
     @property
     def download_size(self) -> int | None:

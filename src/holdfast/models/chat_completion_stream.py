@@ -1,23 +1,32 @@
-"""Parser for a streamed chat completion: bytes in, deltas out. No I/O: however the bytes are split, the same bytes
-give the same answer."""
+"""Parser for a streamed chat completion: bytes in, deltas out. No I/O: however the bytes are split, the same bytes give
+the same answer. How large an answer may be is decided here; whether a broken one is asked for again:
+`models.request_policy`."""
 
 from collections.abc import Collection, Sequence
 
 from holdfast.core.events import ReasoningDelta, TextDelta, ToolDelta, merge
+from holdfast.core.json_limits import LARGE, has_too_many_values
+from holdfast.core.lenient_json import loads
 from holdfast.core.parts import Json
-from holdfast.core.sse import EventTooLongError, ServerSentEvent, SseParser
+from holdfast.core.sse_parser import EventTooLongError, ServerSentEvent, SseParser
 from holdfast.models.chunk_assembler import ChunkAssembler
 from holdfast.models.chunk_template import ChunkTemplate, learn
-from holdfast.models.lenient_json import loads
 from holdfast.models.upstream_errors import UpstreamError, from_error
 from holdfast.ports.model import Delta, ToolCall
 
 MAX_EVENT = 4 * 1024 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
+MAX_ERROR_BODY = 64 * 1024
+_MAX_STRUCTURE = 512 * 1024
+"""Bytes outside of strings of an answer, or of a part of it that comes as one event: thousands of calls have no more,
+and so many values take some 30 ms."""
+_MAX_STRINGS = 100_000  # Of the same
+_MAX_LINES = 20_000  # Of one event whose lines are chunks
 _BLANK_LINE = b"\n\n"
 _PARSED_FIRST = 4  # The rest of an event, one that names the role, the first text, one to learn from
 _PARSED_LAST = 3  # The finish reason, the usage, the end mark
 _TEMPLATE_ATTEMPTS = 4  # Templates learned in vain before every chunk is assumed to differ
+_TOO_MANY_VALUES = UpstreamError("protocol", "the answer has too many values besides its text")
 
 
 class ChatCompletionStream:
@@ -142,6 +151,9 @@ class ChatCompletionStream:
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """Reads an answer that came as one JSON value instead of a stream."""
+        if has_too_many_values(body, _MAX_STRUCTURE, _MAX_STRINGS):
+            self.error = _TOO_MANY_VALUES
+            return ()
         try:
             value = loads(body)
         except ValueError as error:
@@ -177,10 +189,15 @@ class ChatCompletionStream:
         if data == b"[DONE]" or data.strip() == b"[DONE]":
             self._complete()
             return
+        if len(data) > LARGE and has_too_many_values(data, _MAX_STRUCTURE, _MAX_STRINGS):
+            self._read_lines(data, _TOO_MANY_VALUES)
+            return
         try:
             chunk = loads(data)
         except ValueError as error:
-            self._not_json(data, error)
+            found = data[:80].decode("utf-8", "replace")
+            why = f"a chunk is not valid JSON: {error}: {found!r}"
+            self._read_lines(data, UpstreamError("protocol", why, retry=True))
             return
         self._last_event = (data, chunk)
         self._chunk(chunk)
@@ -190,14 +207,17 @@ class ChatCompletionStream:
         self._chunks.add(chunk)
         self.error = self._chunks.error
 
-    def _not_json(self, data: bytes, error: ValueError) -> None:
-        """Some servers leave out the blank lines between events."""
+    def _read_lines(self, data: bytes, error: UpstreamError) -> None:
+        """Reads each line as an event: some servers leave out the blank lines between them. `error`: why one line alone
+        cannot be read."""
         if not data.strip():
             return
         lines = data.split(b"\n")
         if len(lines) == 1:
-            found = data[:80].decode("utf-8", "replace")
-            self.error = UpstreamError("protocol", f"a chunk is not valid JSON: {error}: {found!r}", retry=True)
+            self.error = error
+            return
+        if len(lines) > _MAX_LINES:
+            self.error = UpstreamError("protocol", f"one event has more than {_MAX_LINES:,} lines")
             return
         for line in lines:
             self._event(line)
@@ -224,7 +244,8 @@ def _join(deltas: list[Delta], more: Sequence[Delta]) -> None:
 
 
 def failed_body(status: int, body: bytes, after: float | None) -> UpstreamError:
-    """The error that a response with a failure status describes."""
+    """The error that a response with a failure status describes, in the beginning of its body."""
+    body = body[:MAX_ERROR_BODY]
     try:
         value = loads(body)
     except ValueError:

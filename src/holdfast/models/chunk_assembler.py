@@ -1,5 +1,6 @@
 """Turns the parsed chunks of a chat completion into deltas, complete tool calls and usage, for servers with OpenAI's
-format and the local model. Differences between providers are handled here; unknown fields are ignored."""
+format and the local model. Differences between the answers of providers are handled here, those between requests in
+`models.dialects`; unknown fields are ignored."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -14,6 +15,7 @@ from holdfast.ports.model import Delta, ToolCall
 _TEXT: Final = object()
 _REASONING: Final = object()
 _CALLS: Final = object()
+_GROWING: Final = ("text", "summary", "data")  # Fields of reasoning details that arrive in pieces
 
 
 class ChunkAssembler:
@@ -33,6 +35,7 @@ class ChunkAssembler:
         self._named: set[PartialToolCall] = set()  # Those whose name became known with these pieces
         self._deltas: list[Delta] = []
         self._details: list[dict[str, Json]] = []
+        self._grown: dict[str, list[str]] = {}  # The pieces of fields of the last detail
 
     @property
     def calls(self) -> Sequence[ToolCall]:
@@ -141,17 +144,26 @@ class ChunkAssembler:
                 continue
             last = self._details[-1] if self._details else None
             if last is None or (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index")):
+                self._join_detail()
                 self._details.append(dict(detail))
                 continue
             for key, value in detail.items():
                 old = last.get(key)
-                grows = key in ("text", "summary", "data") and type(old) is str and type(value) is str
-                if value is not None:
-                    last[key] = old + value if grows else value
+                if key in _GROWING and type(old) is str and type(value) is str:
+                    self._grown.setdefault(key, [old]).append(value)
+                elif value is not None:
+                    last[key] = value
+                    self._grown.pop(key, None)
+
+    def _join_detail(self) -> None:
+        for key, pieces in self._grown.items():
+            self._details[-1][key] = "".join(pieces)
+        self._grown.clear()
 
     def _close_reasoning(self) -> None:
-        details, self._details = self._details, []
-        if details:
+        if self._details:
+            self._join_detail()
+            details, self._details = self._details, []
             self._flush()
             self._deltas.append(ReasoningDelta("", {"reasoning_details": details}))
             self.produced = True

@@ -8,8 +8,9 @@ from typing import Final
 
 from jiter import from_json
 
+from holdfast.core.json_limits import LARGE
+from holdfast.core.lenient_json import loads
 from holdfast.core.parts import Json
-from holdfast.models.lenient_json import loads
 
 _PLAIN: Final = re.compile(rb'[^"\\\x00-\x1f]*')
 _QUOTE: Final = b'"'  # The first byte of every suffix
@@ -69,10 +70,10 @@ def _string(inner: bytes) -> str:
 
 
 def learn(line: bytes, chunk: Json) -> ChunkTemplate | None:
-    """A template from the data of an event and its parsed chunk; None if it contains more than text, or the place of
-    the text is ambiguous."""
+    """A template from the data of an event and its parsed chunk; None if it contains more than text, the place of the
+    text is ambiguous, or the event is so large that a template would be no faster."""
     text = only_text(chunk)
-    if text is None:
+    if text is None or len(line) > LARGE:
         return None
     quoted = b'"' + text.encode("utf-8", "replace") + b'"'
     if line.count(quoted) != 1 or b"\r" in line or b"\n" in line or not _PLAIN.fullmatch(quoted[1:-1]):

@@ -1,5 +1,6 @@
 """Which model answers when a request names none: the person's choice, else the configured one, else the default of the
-first provider that has one, else the local model, else the demo."""
+first provider that has one, else the local model, else the demo. A run's own model comes first
+(`app.models.find_for_turn`)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -24,7 +25,7 @@ def provider_default(config: ProviderConfig, known: ProbeResult) -> str | None:
         return None
     if config.default is not None:
         return config.default
-    if config.discovered and (not known.models or known.reason is not None):
+    if config.discovered and (not known.models or known.is_down):
         return None
     prefer = PRESETS[config.kind].prefer
     listed = pick_default(list(config.models) or [m.name for m in known.models], prefer)

@@ -1,4 +1,5 @@
-"""The scripted demo model, which answers if no other model is available. It says so, and what to do about it."""
+"""The scripted demo model, which answers if no other model is available. Its answer says so, and how to connect a real
+model. When it is chosen: `models.default_model`."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,4 +1,5 @@
-"""Dialects: how servers with OpenAI's chat format differ, as data that `openai_request` follows."""
+"""Dialects: how servers with OpenAI's chat format differ, as data that `openai_request` follows. Settings that a server
+does not take are left out here; their ranges: `core.chat_settings`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ class ChatDialect:
     reasoning_back: Literal["never", "tool-turns"] = "never"
     """Whether reasoning is sent back as `reasoning_content` with the tool calls of the current turn."""
     prefill: Literal["never", "plain", "flags", "prefix"] = "never"
-    """How a server is asked to continue the last assistant message."""
+    """How a server is asked to continue the last assistant message: `plain` adds nothing, `flags` adds vLLM's
+    `continue_final_message` to the request, `prefix` adds `prefix` to the message."""
     short_ids: bool = False  # Call ids must be nine letters or digits
     tool_images: Literal["user", "tool"] = "user"
     """Which message carries the images of a tool result. OpenAI's format allows them in user messages only."""

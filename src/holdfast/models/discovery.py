@@ -9,22 +9,27 @@ from functools import partial
 from typing import Final
 
 import anyio
+from anyio import to_thread
 from yarl import URL
 
+from holdfast.core.json_limits import has_too_many_values
+from holdfast.core.lenient_json import loads
 from holdfast.core.parts import Json
 from holdfast.models import model_listings
 from holdfast.models.chat_completion_stream import failed_body
-from holdfast.models.http_client import HttpClient, is_loopback
+from holdfast.models.http_client import HttpClient
 from holdfast.models.http_connection import HttpError
-from holdfast.models.lenient_json import loads
-from holdfast.models.model_listings import ListedModel
+from holdfast.models.model_listings import ListedModel, unique
 from holdfast.models.provider_config import ProviderConfig, base_url, request_headers
 from holdfast.models.upstream_errors import UpstreamError, explain
 from holdfast.ports.model import ProviderKind
 
 LOCAL_PORTS: Final[Mapping[ProviderKind, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 NO_MODELS: Final = UpstreamError("unavailable", "it has no chat models")
-_MAX_LIST: Final = 8 * 1024 * 1024
+_MAX_LIST: Final = 8 * 1024 * 1024  # Bytes of a response
+_MAX_STRUCTURE: Final = 1024 * 1024  # Of those, bytes outside of strings; a list of 500 models has a tenth
+_MAX_STRINGS: Final = 200_000
+_MAX_OPTIONAL: Final = 1024 * 1024  # Bytes of a response that is not the list of models
 _MAX_DETAILS: Final = 40  # Ollama models whose details are asked for
 
 
@@ -48,12 +53,20 @@ class ProbeResult:
     def key_rejected(self) -> bool:
         return self.error is not None and self.error.code == "auth"
 
+    @property
+    def is_slow(self) -> bool:
+        """It may be busy or loading a model, so this does not say that it cannot answer."""
+        return self.error is not None and self.error.code == "timeout"
 
-async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, config: ProviderConfig) -> ProbeResult:
+    @property
+    def is_down(self) -> bool:
+        return self.reason is not None and not self.is_slow
+
+
+async def probe(http: HttpClient, time_limit: float, config: ProviderConfig) -> ProbeResult:
     """Asks a provider for its models. A failure of the provider is a result, not an exception."""
     try:
-        timeout = local_timeout if is_loopback(URL(base_url(config))) else remote_timeout
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(time_limit):
             models = await _LISTERS.get(config.kind, _list_openai)(_Lister(http, config))
     except TimeoutError:
         error = UpstreamError("timeout", "it did not list its models in time")
@@ -63,7 +76,7 @@ async def probe(http: HttpClient, local_timeout: float, remote_timeout: float, c
         error = UpstreamError("protocol", "its list of models cannot be read")
     else:
         if models:
-            return ProbeResult(tuple(models))
+            return ProbeResult(unique(models))
         error = NO_MODELS
     return ProbeResult(reason=str(explain(error, config, "any model")), error=error)
 
@@ -75,8 +88,9 @@ class _Lister:
     http: HttpClient
     config: ProviderConfig
 
-    async def fetch(self, path: str, body: Json = None, *, below_v1: bool = True) -> Json:
-        """GET, or POST if there is a body. Raises HttpError, or ValueError for a response that cannot be read."""
+    async def fetch(self, path: str, body: Json = None, *, below_v1: bool = True, most: int = _MAX_LIST) -> Json:
+        """GET, or POST if there is a body. Raises HttpError, or ValueError for a response that cannot be read. It is
+        parsed in a thread: whatever listens at a usual port is asked."""
         base = base_url(self.config) if below_v1 else base_url(self.config).removesuffix("/v1")
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
         method, content = ("GET", b"") if body is None else ("POST", json.dumps(body).encode())
@@ -85,20 +99,26 @@ class _Lister:
             data = bytearray()
             while piece := await response.read():
                 data += piece
-                if len(data) > _MAX_LIST:
+                if len(data) > most:
                     raise ValueError("too large")
         finally:
             response.abort()
         if response.status != 200:
             raise HttpError(failed_body(response.status, bytes(data), None))
-        return loads(bytes(data))
+        return await to_thread.run_sync(_parse, bytes(data))
 
     async def fetch_optional(self, path: str, body: Json = None) -> Json:
         """From a server's own API, which is not below `/v1`; None if the server does not have it."""
         try:
-            return await self.fetch(path, body, below_v1=False)
+            return await self.fetch(path, body, below_v1=False, most=_MAX_OPTIONAL)
         except (HttpError, ValueError):
             return None
+
+
+def _parse(data: bytes) -> Json:
+    if has_too_many_values(data, _MAX_STRUCTURE, _MAX_STRINGS):
+        raise ValueError("too many values")
+    return loads(data)
 
 
 async def _list(path: str, parse: Callable[[Json], list[ListedModel]], lister: _Lister) -> list[ListedModel]:

@@ -1,25 +1,26 @@
 """HTTP client for model servers: connects (TLS, proxies, IPv6), sends requests and keeps connections alive. No
-redirects, no cookies, no HTTP/2."""
+redirects, no cookies, no HTTP/2. Time limits and retries: `models.request_policy`."""
 
 import asyncio
 import base64
-import ipaddress
 import os
 import re
 import socket
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 from yarl import URL
 
+from holdfast.core.loopback import is_loopback
 from holdfast.models.http_connection import HttpConnection, HttpError, HttpResponse, StaleConnectionError
 from holdfast.models.read_batcher import ReadBatcher
 from holdfast.models.upstream_errors import UpstreamError
 
 KEEP_ALIVE: Final = 30.0  # Seconds for which an idle connection is kept
+_ZONE: Final = re.compile(r"%[^\]]*(?=\])")  # Of an IPv6 address: the network interface of this machine
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -54,17 +55,30 @@ class HttpClient:
         self._idle: dict[_Route, list[HttpConnection]] = {}
 
     async def request(
-        self, method: str, url: URL, headers: Mapping[str, str], body: bytes = b"", *, connect_timeout: float = 10.0
+        self,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        connect_timeout: float = 10.0,
+        may_repeat: bool = True,
     ) -> HttpResponse:
-        """Returns the response once its head has arrived; raises HttpError. Cancelling closes the socket at once."""
+        """Returns the response once its head has arrived; raises HttpError. Cancelling closes the socket at once.
+        `may_repeat`: whether the request may be sent again if a reused connection closes without an answer; otherwise
+        it gets a new connection, because the server may have taken it."""
         if url.scheme not in ("http", "https") or not url.host or url.port is None:
             raise HttpError(UpstreamError("bad-request", "the base URL is not a valid address"))
         proxy = proxy_for(url, self._environment)
         route = _Route(url.scheme, url.host, url.port, None if proxy is None else _parse_proxy(proxy))
         message = _encode(method, url, headers, body, None if url.scheme == "https" else route.proxy)
         while idle := self._idle.get(route):
+            reused = idle.pop()
+            if not may_repeat:
+                reused.abort()  # the new one takes its place
+                break
             try:
-                return await idle.pop().send(message)
+                return await reused.send(message)
             except StaleConnectionError:  # the server closed it while it was idle
                 continue
         connection = await self._connect(route, connect_timeout)
@@ -122,15 +136,21 @@ class HttpClient:
         raise HttpError(error)
 
     async def _open(self, connection: HttpConnection, host: str, port: int, *, tls: bool) -> None:
-        found = await start_connection(await _resolve(host, port), happy_eyeballs_delay=0.25)
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        await asyncio.get_running_loop().create_connection(
+        addresses = await _resolve(host, port)
+        if len(addresses) > 1:
+            found = await start_connection(addresses, happy_eyeballs_delay=0.25)
+            target: dict[str, Any] = {"sock": found}
+        else:  # the event loop connects by itself in half the time
+            target = {"host": _literal(addresses[0]), "port": port}
+        transport, _ = await asyncio.get_running_loop().create_connection(
             lambda: connection,
-            sock=found,
+            **target,
             ssl=self._tls_context() if tls else None,
-            server_hostname=host.rstrip(".") if tls else None,
+            server_hostname=_without_zone(host).rstrip(".") if tls else None,
         )
+        connected = transport.get_extra_info("socket")
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     async def _connect_through(self, route: _Route, proxy: URL) -> HttpConnection:
         """A proxy carries `http` requests itself and opens a tunnel for `https`."""
@@ -151,7 +171,10 @@ class HttpClient:
                 raise HttpError(UpstreamError("unavailable", refused, source="connection"))
             connection = self._new_connection(route)
             transport = await asyncio.get_running_loop().start_tls(
-                to_proxy.transport, connection, self._tls_context(), server_hostname=route.host.rstrip(".")
+                to_proxy.transport,
+                connection,
+                self._tls_context(),
+                server_hostname=_without_zone(route.host).rstrip("."),
             )
         except BaseException:
             to_proxy.abort()
@@ -174,16 +197,28 @@ async def _resolve(host: str, port: int) -> list[AddrInfoType]:
         return [*await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
+def _literal(address: AddrInfoType) -> str:
+    """The address as text, with the network interface that a link-local one belongs to."""
+    host, _, *rest = address[4]
+    scope = rest[1] if len(rest) > 1 else 0
+    return f"{host}%{scope}" if scope else str(host)
+
+
+def _without_zone(host: str) -> str:
+    """The host as other machines know it: the name of a network interface of this one means nothing to them."""
+    return host.partition("%")[0]
+
+
 def _encode(method: str, url: URL, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
     """`proxy`: the one that is asked for the whole address."""
     target = url.raw_path_qs if proxy is None else str(url.with_user(None).with_fragment(None))
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {_ZONE.sub('', url.host_port_subcomponent or '')}"]
     names = {name.lower() for name in headers}
     if url.user is not None and "authorization" not in names:
         lines.append(f"Authorization: {_basic_auth(url)}")
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or _NOT_IN_HEADER.search(value):  # the message must not quote a key
-            raise HttpError(UpstreamError("auth", "the key or a header has characters that HTTP cannot carry"))
+            raise HttpError(UpstreamError("auth", "the key or a header has characters that HTTP does not allow"))
         lines.append(f"{name}: {value}")
     if proxy is not None:
         lines += _proxy_headers(proxy)
@@ -216,18 +251,10 @@ def proxy_for(url: URL, environment: Mapping[str, str]) -> str | None:
     candidates = (environment.get(name) or environment.get(name.upper()) for name in names)
     proxy = next((value for value in candidates if value), None)
     host = (url.host or "").lower()
-    if proxy is None or is_loopback(url) or not proxy.startswith(("http://", "https://")):
+    if proxy is None or is_loopback(host) or not proxy.startswith(("http://", "https://")):
         return None
     exceptions = (environment.get("no_proxy") or environment.get("NO_PROXY") or "").lower()
     for rule in (rule.strip().lstrip(".") for rule in exceptions.split(",")):
         if rule and (rule == "*" or host == rule or host.endswith("." + rule)):
             return None
     return proxy
-
-
-def is_loopback(url: URL) -> bool:
-    host = url.host or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

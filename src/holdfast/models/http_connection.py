@@ -13,7 +13,8 @@ from holdfast.models.read_batcher import ReadBatcher
 from holdfast.models.upstream_errors import UpstreamError
 
 MAX_HEAD: Final = 256 * 1024  # Bytes that may arrive without any body in them: headers, trailers and chunk framing
-MAX_INFLATED: Final = 16 * 1024 * 1024  # Bytes that one read of a compressed body may expand to
+_MAX_HEADERS: Final = 1_000
+MAX_INFLATED: Final = 256 * 1024  # Bytes of a compressed body that are read at once
 HIGH_WATER: Final = 256 * 1024  # Unread bytes of a body at which the socket is no longer read
 LINGER: Final = 1.0  # Seconds that the end of a body may take after its content was complete
 
@@ -31,9 +32,12 @@ class StaleConnectionError(HttpError):
 
 
 class HttpResponse:
-    """A response whose body may still be arriving. What arrived before a failure is read before the failure."""
+    """A response whose body may still be arriving. What arrived before a failure is read before the failure. A
+    compressed body is kept as it arrived, and inflated as it is read."""
 
-    def __init__(self, connection: "HttpConnection", status: int, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, connection: "HttpConnection", status: int, headers: Mapping[str, str], *, compressed: bool = False
+    ) -> None:
         self.status = status
         self.headers = headers  # Names in lower case
         self._connection: HttpConnection | None = connection
@@ -43,6 +47,8 @@ class HttpResponse:
         self._error: HttpError | None = None
         self._on_arrival: Callable[[], None] | None = None
         self._discarding = False
+        # gzip or deflate; zlib has no public type for it.
+        self._inflater: Any = zlib.decompressobj(zlib.MAX_WBITS | 32) if compressed else None
 
     @property
     def content_type(self) -> str:
@@ -50,22 +56,31 @@ class HttpResponse:
 
     async def read(self) -> bytes:
         """Returns what has arrived, after waiting for something; b"" at the end of the body."""
-        while not self._pieces:
-            if self._error is not None:
-                raise self._error
-            if self._ended:
-                return b""
-            arrived = asyncio.Event()
-            self._on_arrival = arrived.set
-            try:
-                await arrived.wait()
-            finally:
-                self._on_arrival = None
-        return self._take_all()
+        while True:
+            while not self._pieces:
+                if self._error is not None:
+                    raise self._error
+                if self._ended:
+                    return b""
+                await self._wait_for_arrival()
+            if self._inflater is None:
+                return self._take()
+            await asyncio.sleep(0)  # what has arrived may be a thousand pieces
+            if self._pieces and (inflated := self._take()):
+                return inflated
+
+    async def _wait_for_arrival(self) -> None:
+        arrived = asyncio.Event()
+        self._on_arrival = arrived.set
+        try:
+            await arrived.wait()
+        finally:
+            self._on_arrival = None
 
     async def follow(self, take: Callable[[bytes], bool], batcher: ReadBatcher) -> None:
         """Calls `take` with data as it arrives, until it returns False or raises, or the body ends or fails. The end
-        and a failure are left for `read` to report; returns at once if there is something to read already."""
+        and a failure are left for `read` to report; returns at once if there is something to read already, or if the
+        body is compressed."""
         loop = asyncio.get_running_loop()
         stopped: asyncio.Future[None] = loop.create_future()
 
@@ -78,7 +93,7 @@ class HttpResponse:
                 return 0
             size = self._size
             try:
-                wants_more = not self._pieces or take(self._take_all())
+                wants_more = not self._pieces or take(self._take())
             except Exception as error:  # noqa: BLE001 - the event loop calls this; the waiting task raises it
                 if not stopped.done():  # `take` may have cancelled the task
                     stopped.set_exception(error)
@@ -89,7 +104,7 @@ class HttpResponse:
                 stopped.set_result(None)
             return size
 
-        if self._pieces or self._ended or self._error is not None:
+        if self._pieces or self._ended or self._error is not None or self._inflater is not None:
             return
         self._on_arrival = enqueue
         try:
@@ -98,7 +113,7 @@ class HttpResponse:
             self._on_arrival = None
 
     def pause(self) -> None:
-        """Reads no more of the body for now. It must be resumed, whatever becomes of the response."""
+        """Stops reading the body for now. It must be resumed, even if the response is given up."""
         if self._connection is not None and not self._discarding:
             self._connection.pause()
 
@@ -132,21 +147,41 @@ class HttpResponse:
     def finish(self, error: HttpError | None = None) -> None:
         self._connection = None
         self._ended = error is None
-        self._error = error
+        self._error = self._error or error
         self.notify()
 
     def notify(self) -> None:
         if self._on_arrival is not None:
             self._on_arrival()
 
-    def _take_all(self) -> bytes:
+    def _take(self) -> bytes:
+        """All that has arrived, or the next piece of a compressed body."""
         pieces = self._pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        if self._size >= HIGH_WATER and self._connection is not None:
+        was_full, self._size = self._size >= HIGH_WATER, 0
+        if self._inflater is not None:
+            data = self._inflate(data)
+        if was_full and self._size < HIGH_WATER and self._connection is not None:
             self._connection.resume()
-        self._size = 0
         return data
+
+    def _inflate(self, data: bytes) -> bytes:
+        """Decodes the next piece and keeps the rest. We do not request compression, but some servers compress all the
+        same. What follows the compressed body is dropped."""
+        if self._inflater.eof:
+            return b""
+        try:
+            inflated: bytes = self._inflater.decompress(data, MAX_INFLATED)
+        except zlib.error:
+            self.abort()
+            self._error = HttpError(UpstreamError("protocol", "its compressed answer cannot be decoded", retry=True))
+            raise self._error from None
+        rest = self._inflater.unconsumed_tail
+        if rest or len(inflated) == MAX_INFLATED:  # zlib may hold back some, without any rest
+            self._pieces.append(rest)
+            self._size = len(rest)
+        return inflated
 
 
 class HttpConnection(asyncio.Protocol):
@@ -164,7 +199,7 @@ class HttpConnection(asyncio.Protocol):
         self._head: asyncio.Future[HttpResponse] | None = None
         self._response: HttpResponse | None = None
         self._headers: dict[str, str] = {}
-        self._inflater: Any = None  # zlib has no public type for it
+        self._header_count = 0
         self._failure: UpstreamError | None = None
         self._complete = self._keep_alive = self._paused = self._reused = False
         self._received = 0  # bytes since the request, or since the last of its body
@@ -262,26 +297,31 @@ class HttpConnection(asyncio.Protocol):
     # ---- called by the parser ----
 
     def on_message_begin(self) -> None:
-        self._headers = {}
+        self._headers, self._header_count = {}, 0
         if self._complete:  # more than one response to one request
             self._keep_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_count += 1
+        if self._header_count > _MAX_HEADERS:  # joining as many of one name as fit into `MAX_HEAD` would take long
+            self._failure = self._failure or UpstreamError("protocol", f"it has more than {_MAX_HEADERS:,} headers")
+            return
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip()
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         status = self._parser.get_status_code()
-        if self._complete or self._head is None or self._head.done() or 100 <= status < 200:
+        if self._complete or self._failure is not None or self._head is None or self._head.done():
+            return
+        if 100 <= status < 200:
             return  # an interim response is followed by the final one
         encoding = self._headers.get("content-encoding", "identity").lower()
-        if encoding in ("gzip", "x-gzip", "deflate"):
-            self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        elif encoding not in ("", "identity"):
+        compressed = encoding in ("gzip", "x-gzip", "deflate")
+        if not compressed and encoding not in ("", "identity"):
             self._failure = UpstreamError("protocol", f"it compressed the answer as {encoding}, which is not supported")
             return
-        self._response = HttpResponse(self, status, self._headers)
+        self._response = HttpResponse(self, status, self._headers, compressed=compressed)
         self._head.set_result(self._response)
 
     def on_body(self, body: bytes) -> None:
@@ -289,9 +329,7 @@ class HttpConnection(asyncio.Protocol):
         response = self._response
         if response is None or self._complete or self._failure is not None:
             return
-        if self._inflater is not None:
-            body = self._inflate(body)
-        if body and not response.feed(body):
+        if not response.feed(body):
             self.pause()
 
     def on_message_complete(self) -> None:
@@ -299,18 +337,6 @@ class HttpConnection(asyncio.Protocol):
             assert self._parser is not None
             self._complete = True
             self._keep_alive = self._parser.should_keep_alive()
-
-    def _inflate(self, data: bytes) -> bytes:
-        """Decodes gzip and deflate. We do not request them, but some servers compress all the same."""
-        try:
-            inflated: bytes = self._inflater.decompress(data, MAX_INFLATED)
-        except zlib.error:
-            self._failure = UpstreamError("protocol", "its compressed answer cannot be decoded", retry=True)
-            return b""
-        if self._inflater.unconsumed_tail:
-            self._failure = UpstreamError("protocol", "its compressed answer is too large")
-            return b""
-        return inflated
 
     # ---- the end of a response ----
 
@@ -333,7 +359,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         response, self._response = self._response, None
-        self._parser = self._inflater = None
+        self._parser = None
         self._stop_timer()
         self.resume()
         if response is not None:

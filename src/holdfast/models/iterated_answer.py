@@ -1,4 +1,5 @@
-"""A model answer that is only iterated: what adapters without a fast path for `follow` return."""
+"""A model answer whose deltas are read with `async for`. Adapters return it if they cannot push deltas to a callback as
+`follow` of `ports.model` does."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """The small model that runs on this machine, for trying Holdfast without a key, and the parent's side of the process
-that computes its answers. It is not offered any tools."""
+that computes its answers, which exits after `idle` seconds without a question. It is not offered any tools."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from holdfast.core.parts import Json
 from holdfast.models.chunk_assembler import ChunkAssembler
 from holdfast.models.iterated_answer import IteratedAnswer
-from holdfast.models.local_model_prompt import body, shortened
+from holdfast.models.local_model_prompt import SETTINGS, body, shortened
 from holdfast.ports.model import Delta, ModelAnswer, ModelError, ModelInfo, ModelRequest
 
 LOCAL_ID = "local/smollm2-135m"
@@ -49,7 +49,14 @@ class LocalModelSettings:
 
 def local_info(context: int | None, reason: str | None = None) -> ModelInfo:
     return ModelInfo(
-        LOCAL_ID, "SmolLM2 135M (on this machine)", "local", context, frozenset({"prefill"}), reason is None, reason
+        LOCAL_ID,
+        "SmolLM2 135M (on this machine)",
+        "local",
+        context,
+        frozenset({"prefill"}),
+        reason is None,
+        reason,
+        SETTINGS,
     )
 
 
@@ -198,7 +205,7 @@ class LocalModelProcess:
             await process.stdin.send(json.dumps(message).encode() + b"\n")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.aclose()
-            raise LocalModelError("unavailable", "it exited before it was asked") from None
+            raise LocalModelError("unavailable", "it exited before it got the request") from None
 
     async def _line(self, seconds: float) -> dict[str, Json]:
         process = self._process
@@ -212,7 +219,7 @@ class LocalModelProcess:
             raise LocalModelError("unavailable", "it wrote a line that is too long") from None
         except TimeoutError:
             await self.aclose()
-            raise LocalModelError("unavailable", f"nothing came from it for {seconds:g} s") from None
+            raise LocalModelError("unavailable", f"it sent nothing for {seconds:g} s") from None
         except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
             with anyio.move_on_after(5):
                 await process.wait()

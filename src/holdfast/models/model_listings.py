@@ -1,14 +1,18 @@
-"""Parsers for the model lists of the supported servers. Pure; entries of the wrong shape are left out."""
+"""Parsers for the model lists of the supported servers. Pure; entries of the wrong shape are left out. How many models
+of a server there are at most: `MAX_MODELS`; how large its response may be: `models.discovery`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePath
-from typing import get_args
+from typing import TypeGuard, get_args
 
 from holdfast.core.parts import Json
 from holdfast.ports.model import Ability
 
+MAX_MODELS = 2_000  # Entries of a list that are read
+_MAX_NAME = 300  # Characters; an entry with a longer name is left out
 _NO_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|moderation|transcribe|realtime|audio|image|sora|babbage|davinci|rerank|ocr|guard|veo|aqa"
     r"|\b(bge|e5|gte|mxbai|minilm|colbert|stella|paraphrase|voyage|sentence-transformers|jina-(clip|colbert))\b|minilm",
@@ -34,7 +38,7 @@ def from_openai(data: Json) -> list[ListedModel]:
 
 def from_ollama(tags: Json) -> list[str]:
     """`GET /api/tags`: names only."""
-    return [item["name"] for item in _entries(tags, "models") if isinstance(item.get("name"), str)]
+    return [item["name"] for item in _entries(tags, "models") if _is_name(item.get("name"))]
 
 
 def from_ollama_show(name: str, data: Json) -> ListedModel | None:
@@ -60,7 +64,7 @@ def from_ollama_ps(data: Json) -> dict[str, int]:
     truncates a longer conversation silently."""
     items = data.get("models") if isinstance(data, dict) else None
     pairs = ((item.get("name"), _number(item.get("context_length"))) for item in _objects(items))
-    return {name: size for name, size in pairs if isinstance(name, str) and size is not None}
+    return {name: size for name, size in pairs if _is_name(name) and size is not None}
 
 
 def sees_images(props: Json) -> bool:
@@ -72,10 +76,10 @@ def sees_images(props: Json) -> bool:
 def from_anthropic(data: Json) -> list[ListedModel]:
     return [
         ListedModel(
-            item["id"], str(item.get("display_name") or item["id"]), _number(item.get("max_input_tokens")) or 200_000
+            item["id"], _title(item.get("display_name"), item["id"]), _number(item.get("max_input_tokens")) or 200_000
         )
         for item in _entries(data, "data")
-        if isinstance(item.get("id"), str)
+        if _is_name(item.get("id"))
     ]
 
 
@@ -84,10 +88,19 @@ def from_google(data: Json) -> list[ListedModel]:
     for item in _entries(data, "models"):
         name = item.get("name")
         methods = _items(item.get("supportedGenerationMethods"))
-        if isinstance(name, str) and "generateContent" in methods and not _NO_CHAT.search(name):
+        if _is_name(name) and "generateContent" in methods and not _NO_CHAT.search(name):
             name = name.removeprefix("models/")
-            listed.append(ListedModel(name, str(item.get("displayName") or name), _number(item.get("inputTokenLimit"))))
+            title = _title(item.get("displayName"), name)
+            listed.append(ListedModel(name, title, _number(item.get("inputTokenLimit"))))
     return listed
+
+
+def unique(models: Iterable[ListedModel]) -> tuple[ListedModel, ...]:
+    """Without those that have the name of an earlier one."""
+    found: dict[str, ListedModel] = {}
+    for model in models:
+        found.setdefault(model.name, model)
+    return tuple(found.values())
 
 
 def pick_default(names: list[str], prefer: tuple[str, ...]) -> str | None:
@@ -105,7 +118,7 @@ def pick_default(names: list[str], prefer: tuple[str, ...]) -> str | None:
 
 def _is_chat(item: dict[str, Json]) -> bool:
     name, kind, can = item.get("id"), item.get("type"), item.get("capabilities")
-    if not isinstance(name, str) or not name:
+    if not _is_name(name):
         return False
     if isinstance(kind, str) and kind in ("embeddings", "embedding", "image", "moderation", "rerank", "audio"):
         return False
@@ -120,12 +133,13 @@ def _is_chat(item: dict[str, Json]) -> bool:
 
 def _openai_model(item: dict[str, Json]) -> ListedModel:
     name: str = item["id"]
-    shown = item.get("name") or item.get("display_name") or (PurePath(name).stem if name.endswith(".gguf") else name)
+    shown = item.get("name") or item.get("display_name")
+    title = _title(shown, PurePath(name).stem if name.endswith(".gguf") else name)
     meta = item["meta"] if isinstance(item.get("meta"), dict) else {}
     fields = ("context_length", "context_window", "max_model_len", "loaded_context_length", "max_context_length")
     values = [*(item.get(field) for field in fields), meta.get("n_ctx"), meta.get("n_ctx_train")]
     sizes = map(_number, values)
-    return ListedModel(name, str(shown), next((size for size in sizes if size), None), _openai_abilities(item))
+    return ListedModel(name, title, next((size for size in sizes if size), None), _openai_abilities(item))
 
 
 def _openai_abilities(item: dict[str, Json]) -> frozenset[Ability] | None:
@@ -154,7 +168,7 @@ def _abilities(**has: bool) -> frozenset[Ability]:
 
 
 def _modelfile_context(parameters: Json) -> int | None:
-    found = re.search(r"^num_ctx\s+(\d+)$", parameters, re.MULTILINE) if isinstance(parameters, str) else None
+    found = re.search(r"^num_ctx\s+(\d{1,12})$", parameters, re.MULTILINE) if isinstance(parameters, str) else None
     return int(found[1]) if found else None
 
 
@@ -166,7 +180,16 @@ def _entries(data: Json, key: str) -> Iterator[dict[str, Json]]:
 
 
 def _objects(value: Json) -> Iterator[dict[str, Json]]:
-    return (item for item in _items(value) if isinstance(item, dict))
+    """The objects among the first entries of a list."""
+    return (item for item in islice(_items(value), MAX_MODELS) if isinstance(item, dict))
+
+
+def _is_name(value: Json) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME
+
+
+def _title(value: Json, name: str) -> str:
+    return value[:_MAX_NAME] if isinstance(value, str) and value else name
 
 
 def _items(value: Json) -> list[Json]:

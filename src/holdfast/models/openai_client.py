@@ -13,7 +13,7 @@ import anyio.to_thread
 from yarl import URL
 
 from holdfast.models import openai_request
-from holdfast.models.chat_completion_stream import ChatCompletionStream, failed_body
+from holdfast.models.chat_completion_stream import MAX_ERROR_BODY, ChatCompletionStream, failed_body
 from holdfast.models.http_client import HttpClient
 from holdfast.models.http_connection import HttpError, HttpResponse
 from holdfast.models.provider_config import ProviderConfig, base_url, dialect, request_headers
@@ -27,8 +27,8 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream arrives in larger pieces than it was sent in
     "Content-Type": "application/json",
 }
-MAX_ERROR_BODY = 64 * 1024
 _LARGE_MEDIA = 256 * 1024
+_MANY_MESSAGES = 1000
 _READS_PER_CHECKPOINT = 8
 
 
@@ -56,7 +56,7 @@ class OpenAIAnswer:
         self._attempt = 0
         self._stream = ChatCompletionStream()
         self._response: HttpResponse | None = None
-        self._json_body: list[bytes] | None = None  # the pieces of an answer that is not a stream
+        self._json_body: bytearray | None = None  # of an answer that is not a stream
         self._started = False  # a delta was given out
         self._error: UpstreamError | None = None  # arrived together with deltas, which go first
         self._timer: asyncio.TimerHandle | None = None
@@ -106,7 +106,8 @@ class OpenAIAnswer:
             except HttpError as failed:
                 deltas = self._end(failed.error)
             else:
-                deltas = self._receive(data)
+                whole = None if data else self._json_body
+                deltas = self._receive(data) if whole is None else await self._read_whole(whole)
             finally:
                 self._reading = False
             if deltas:
@@ -143,8 +144,8 @@ class OpenAIAnswer:
         if not data:
             return self._end(None)
         if self._json_body is not None:
-            self._json_body.append(data)
-            if sum(map(len, self._json_body)) > self._policy.max_answer:
+            self._json_body += data
+            if len(self._json_body) > self._policy.max_answer:
                 self._error = UpstreamError("protocol", "the answer is too large")
             return ()
         stream = self._stream
@@ -159,12 +160,18 @@ class OpenAIAnswer:
                 self._check_timeouts()
         return deltas
 
+    async def _read_whole(self, body: bytearray) -> Sequence[Delta]:
+        """The body of an answer that is not a stream has ended. It may be large, so it is read in a thread."""
+        stream = self._stream
+        deltas = await anyio.to_thread.run_sync(stream.read_whole, bytes(body), abandon_on_cancel=True)
+        self._error = stream.error
+        self._release()
+        return deltas
+
     def _end(self, error: UpstreamError | None) -> Sequence[Delta]:
         """The body ended or broke. An answer that stated its finish reason is complete either way."""
         stream, error = self._stream, self._timed_out or error
-        if self._json_body is not None and error is None:
-            deltas = stream.read_whole(b"".join(self._json_body))
-        elif error is None or stream.finish_reason is not None:
+        if error is None or stream.finish_reason is not None:
             deltas = stream.finish()
         else:
             deltas, self._error = (), error
@@ -177,13 +184,13 @@ class OpenAIAnswer:
     async def _encode(self) -> bytes:
         model = self._model
         encode = partial(openai_request.body, self._request, model.name, dialect(model.config))
-        has_large_media = any(
+        is_large = len(self._request.messages) >= _MANY_MESSAGES or any(
             isinstance(item, Media) and len(item.data) > _LARGE_MEDIA
             for message in self._request.messages
             if isinstance(message, UserMessage)
             for item in message.content
         )
-        return await anyio.to_thread.run_sync(encode, abandon_on_cancel=True) if has_large_media else encode()
+        return await anyio.to_thread.run_sync(encode, abandon_on_cancel=True) if is_large else encode()
 
     async def _open(self) -> UpstreamError | None:
         """Sends the request. Nothing stays open after an error or a cancellation."""
@@ -211,7 +218,7 @@ class OpenAIAnswer:
             response.abort()
             return refusal
         self._response = response
-        self._json_body = [] if response.content_type.endswith("json") else None
+        self._json_body = bytearray() if response.content_type.endswith("json") else None
         self._stream = ChatCompletionStream(
             openai_request.call_ids(self._request), max_event=policy.max_event, max_answer=policy.max_answer
         )
@@ -236,7 +243,7 @@ class OpenAIAnswer:
         often as the shortest timeout, because which one applies may have changed."""
         timeouts, now = self._timeouts, self._loop.time()
         if self._finished_at is not None:
-            due, reason = self._finished_at + timeouts.tail, "no end mark came"
+            due, reason = self._finished_at + timeouts.tail, "the end marker is missing"
         elif not self._started:
             due, reason = self._asked_at + timeouts.first_token, f"no answer within {timeouts.first_token:g} s"
         elif not self._reading:
@@ -244,7 +251,7 @@ class OpenAIAnswer:
         else:
             idle, stalled = self._waiting_since + timeouts.idle, self._last_delta_at + timeouts.stalled
             due = min(idle, stalled)
-            reason = f"nothing came for {timeouts.idle if idle <= stalled else timeouts.stalled:g} s"
+            reason = f"no data for {timeouts.idle if idle <= stalled else timeouts.stalled:g} s"
         if now < due:
             check_at = min(due, now + timeouts.idle, now + timeouts.stalled)
             self._timer = self._loop.call_at(check_at, self._check_timeouts)
@@ -286,4 +293,4 @@ async def _read_refusal(response: HttpResponse, clock: Clock) -> UpstreamError |
     body = b""
     while len(body) < MAX_ERROR_BODY and (piece := await response.read()):
         body += piece
-    return failed_body(response.status, body[:MAX_ERROR_BODY], parse_retry_after(response.headers, clock.now()))
+    return failed_body(response.status, body, parse_retry_after(response.headers, clock.now()))

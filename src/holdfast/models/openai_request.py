@@ -1,4 +1,4 @@
-"""Encodes a request in OpenAI's chat format. Pure."""
+"""Encodes a request in OpenAI's chat format. Pure. Which settings a server is sent: `models.dialects`."""
 
 import base64
 import hashlib

@@ -1,5 +1,6 @@
 """Provider configuration: the known kinds of provider, which key is used, and providers whose key is in the
-environment."""
+environment. A key that was typed into the settings goes before one of the file, and that before the environment
+(`choose_key`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Reads answers from pydantic-ai's models. Imported only when one of them is used."""
+"""Reads answers from pydantic-ai's models. Imported only when one of them is used. Retries: `models.request_policy`."""
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ from holdfast.models.provider_config import ProviderConfig, base_url
 from holdfast.models.pydantic_ai_messages import messages, parameters, provider_data, settings
 from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
-from holdfast.models.tool_call_assembler import args_text, claim_id, parse_args
+from holdfast.models.tool_call_assembler import ArgsMeasure, args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
 from holdfast.models.usage import is_token_count, known_token_count
 from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
@@ -141,7 +141,7 @@ class PydanticAIAnswer:
                     event = await anext(events, None)
                 deltas = self._end() if event is None else self._deltas(event)
             except TimeoutError:
-                error = UpstreamError("timeout", f"nothing came for {limit:g} s")
+                error = UpstreamError("timeout", f"no data for {limit:g} s")
             except Exception as failed:  # noqa: BLE001  as above
                 error = classify_exception(failed)
             else:
@@ -184,10 +184,10 @@ class PydanticAIAnswer:
     def _end(self) -> Sequence[Delta]:
         response = self._response.get()
         self.finish_reason = _FINISH.get(response.finish_reason or "", response.finish_reason)
-        calls = []
+        calls, measure = [], ArgsMeasure()
         for index, part in enumerate(response.parts):
             if isinstance(part, pai.ToolCallPart) and index in self._ids:
-                args, invalid = parse_args(args_text(part.args))
+                args, invalid = parse_args(args_text(part.args), measure)
                 calls.append(ToolCall(self._ids[index], part.tool_name, args, provider_data(part, response), invalid))
         self.calls = calls
         if not self._started:

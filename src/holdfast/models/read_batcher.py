@@ -62,7 +62,7 @@ class ReadBatcher:
             try:
                 is_full = deliver() >= _FULL_PIECE
             except Exception:  # one stream's failure must not stop the others
-                log.exception("Handling the data of a stream failed")
+                log.exception("The data of a model's stream could not be handled")
                 continue
             pause += _PAUSE_PER_FULL_STREAM if is_full else _PAUSE_PER_STREAM
             if is_full and source is not None:

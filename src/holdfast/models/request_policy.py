@@ -1,5 +1,6 @@
-"""How long requests to models may take, how large answers may be, and when a failed request is sent again. Which
-failures may be repeated: `upstream_errors`."""
+"""How long requests to models may take, how large answers may be, and when a failed request is sent again: only while
+nothing of the answer was given out, and only for failures that say `retry` (decided in `models.upstream_errors`).
+Besides, `http_client` re-sends a request at once if a kept connection turns out to be closed."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +13,7 @@ import anyio
 from holdfast.core.events import StepRetrying
 from holdfast.models.chat_completion_stream import MAX_ANSWER, MAX_EVENT
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.models.upstream_errors import UpstreamError, explain
+from holdfast.models.upstream_errors import UpstreamError, describe, explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ class RequestPolicy:
         """Waits until attempt number `attempt + 1`. Raises ModelError if there is none. `attempt` is None once a delta
         was given out: then nothing is asked again."""
         delay = None if attempt is None else self.retry_delay(error, attempt)
-        explained = explain(error, config, model)
         if delay is None or attempt is None:
-            raise explained from None  # errors of libraries may carry headers, and so the key
+            raise explain(error, config, model) from None  # errors of libraries may carry headers, and so the key
         if on_retry is not None:
-            on_retry(StepRetrying(attempt + 1, self.attempts, round(delay * 1000), explained.message))
+            reason = describe(error, config, model)
+            on_retry(StepRetrying(attempt + 1, self.attempts, round(delay * 1000), reason))
         await self.sleep(delay)
 
 

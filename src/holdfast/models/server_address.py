@@ -1,4 +1,5 @@
-"""Addresses of model servers as people and other programs write them."""
+"""Reads addresses of model servers that people type or that variables hold, such as `OLLAMA_HOST`: completes the scheme
+and the port, and guesses the kind of server. Which address of a provider counts: `models.provider_config`."""
 
 import ipaddress
 import re
@@ -7,8 +8,8 @@ from typing import Final
 
 from yarl import URL
 
+from holdfast.core.loopback import is_loopback
 from holdfast.models.discovery import LOCAL_PORTS
-from holdfast.models.http_client import is_loopback
 from holdfast.models.provider_config import PRESETS, ProviderConfig, from_environment
 from holdfast.ports.model import ProviderKind
 
@@ -25,6 +26,8 @@ def read_address(text: str) -> URL | None:
     """The address of a server without a trailing slash or the path of one of its endpoints; None if it is not one.
     Without a scheme it is `https`, or `http` for a server nearby, which seldom has a certificate."""
     text = text.strip().strip("'\"")
+    if " " in text:
+        return None
     has_scheme = "://" in text
     if not has_scheme:
         text = f"https://{text}"
@@ -42,7 +45,7 @@ def read_address(text: str) -> URL | None:
 def _is_nearby(url: URL) -> bool:
     """Whether it is an address of this machine or a private network, or has the port of a local model server."""
     host = (url.host or "").rstrip(".")
-    if is_loopback(url) or url.explicit_port in LOCAL_PORTS.values():
+    if is_loopback(host) or url.explicit_port in LOCAL_PORTS.values():
         return True
     try:
         return ipaddress.ip_address(host).is_private
@@ -68,7 +71,7 @@ def ollama_from_environment(environment: Mapping[str, str]) -> ProviderConfig | 
         if not has_scheme and url.explicit_port is None:
             url = url.with_port(_OLLAMA_PORT)
         address = str(url) if url.path.endswith("/v1") else f"{str(url).rstrip('/')}/v1"
-        return ProviderConfig(name="ollama", kind="ollama", base_url=address, discovered=is_loopback(url))
+        return ProviderConfig(name="ollama", kind="ollama", base_url=address, discovered=is_loopback(url.host or ""))
     return None
 
 
@@ -93,9 +96,14 @@ def candidates(url: URL, key: str | None) -> Sequence[ProviderConfig]:
 
 def server_name(url: URL, kind: ProviderKind) -> str:
     """A short name for the server at this address: the ids of its models start with it."""
-    if kind != "compatible" and is_loopback(url):
+    if kind != "compatible" and is_loopback(url.host or ""):
         return kind
     usual = {"http": 80, "https": 443}[url.scheme]
     host = (url.host or "").removeprefix("www.")
     name = re.sub(r"[^a-z0-9]+", "-", host if url.port == usual else f"{host}-{url.port}").strip("-")[:60]
+    return not_reserved(name)
+
+
+def not_reserved(name: str) -> str:
+    """The name of a server, changed if it is that of a known provider."""
     return f"{name}-server" if name in PRESETS or name in ("local", "demo", "") else name

@@ -1,4 +1,5 @@
-"""Assembles tool calls from the pieces in which a model streams them."""
+"""Assembles tool calls from the pieces in which a model streams them. What a call with invalid arguments gets:
+`agents.chat.tool_runner`."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -8,11 +9,15 @@ from typing import Final
 import jiter
 
 from holdfast.core.finite_numbers import find_non_finite
+from holdfast.core.json_limits import LARGE, MAX_STRINGS, MAX_STRUCTURE, JsonCounter, is_too_deep
+from holdfast.core.lenient_json import loads
 from holdfast.core.parts import Json
-from holdfast.models.lenient_json import loads
+from holdfast.core.size_text import MIB
 from holdfast.ports.model import ToolCall
 
 MAX_CALLS: Final = 1_000  # Calls of one answer that are assembled; what follows is ignored
+_MAX_ARGS: Final = 16 * MIB  # Bytes of the arguments of all calls of one answer
+_TOO_LARGE: Final = "the arguments of the calls of one answer are too large"
 
 
 @dataclass(slots=True, eq=False)
@@ -24,28 +29,61 @@ class PartialToolCall:
     pieces: list[str] = field(default_factory=list)
     extra: Json = None
 
-    def complete(self) -> ToolCall:
+    def complete(self, measure: "ArgsMeasure") -> ToolCall:
         text = "".join(self.pieces)
         provider = None if self.extra is None else {"extra_content": self.extra}
-        args, invalid = parse_args(text)
+        args, invalid = parse_args(text, measure)
         if not self.name:
             args, invalid = text, "the model requested a tool without a name"
         return ToolCall(self.call_id, self.name, args, provider, invalid, text)
 
 
-def parse_args(text: str) -> tuple[Json, str | None]:
+class ArgsMeasure:
+    """The arguments of all calls of one answer: so many values are parsed at most, because nothing else runs while they
+    are."""
+
+    def __init__(self) -> None:
+        self._size = self._structure = self._strings = 0
+
+    def add(self, data: bytes) -> bool:
+        """Whether they are within the limits, these included."""
+        self._size += len(data)
+        counter = JsonCounter(lenient=True)
+        for start in range(0, len(data), LARGE):
+            if not self._fits(counter):
+                break
+            counter.add(data[start : start + LARGE])
+        fits = self._fits(counter)
+        self._structure += counter.structure
+        self._strings += counter.strings
+        return fits
+
+    def _fits(self, counter: JsonCounter) -> bool:
+        structure, strings = self._structure + counter.structure, self._strings + counter.strings
+        return self._size <= _MAX_ARGS and structure <= MAX_STRUCTURE and strings <= MAX_STRINGS
+
+
+def parse_args(text: str, measure: ArgsMeasure) -> tuple[Json, str | None]:
     """The arguments as an object, or the text and what is wrong with it. Empty text is an object without fields."""
     if not text.strip():
         return {}, None
+    data = text.encode("utf-8", "replace")
+    if not measure.add(data):
+        return text, _TOO_LARGE
     try:
-        args = jiter.from_json(text.encode("utf-8", "replace"), allow_inf_nan=False)
+        args = jiter.from_json(data, allow_inf_nan=False)
     except ValueError as error:
         return text, f"the arguments are not valid JSON: {error}"
     if isinstance(args, str):  # some models encode the object twice
+        data = args.encode("utf-8", "replace")
+        if not measure.add(data):
+            return text, _TOO_LARGE
         try:
-            inner = loads(args.encode("utf-8", "replace"))
+            inner = loads(data)
         except ValueError:
             inner = None
+        if is_too_deep(inner):  # the lenient parser goes deeper than the strict one
+            return text, "the arguments are nested too deeply"
         args = inner if isinstance(inner, dict) else args
     if not isinstance(args, dict):
         return text, "the arguments are not a JSON object"
@@ -74,7 +112,8 @@ class ToolCallAssembler:
         self._is_full = False
 
     def complete(self) -> Sequence[ToolCall]:
-        return [call.complete() for call in self._calls]
+        measure = ArgsMeasure()
+        return [call.complete(measure) for call in self._calls]
 
     def write(self, piece: dict[str, Json]) -> tuple[PartialToolCall, str, bool] | None:
         """Adds a piece. Returns its call, the text added to the arguments, and whether the name is new; None if the

@@ -1,5 +1,9 @@
 """Failures of model servers as values (`UpstreamError`), and the sentences that people read about them (`explain`).
-Providers' own words are quoted, shortened and cleared of the key, which some repeat."""
+The provider's message is quoted, but shortened, and without the API key, which some providers repeat.
+
+`models.request_policy` sends a request again if its failure has `retry`. That is set here, by the status of a response,
+and where a connection or an answer breaks off: `http_connection`, `http_client`, `chat_completion_stream`,
+`chunk_assembler`, `pydantic_ai_stream`."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +14,7 @@ from yarl import URL
 
 from holdfast.core.parts import Json
 from holdfast.models.provider_config import ProviderConfig, base_url, title
-from holdfast.ports.model import ModelError
+from holdfast.ports.model import UNSUPPORTED, ModelError
 
 Code = Literal[
     "auth", "rate-limit", "context-length", "unavailable", "timeout", "protocol", "refused", "bad-request", "not-found"
@@ -28,6 +32,7 @@ class UpstreamError:
     after: float | None = None  # Seconds that the provider asks to wait before the next attempt
     source: Literal["provider", "connection", "answer"] | None = None
     """Where the error in `detail` comes from, if it matters; `answer`: the connection broke in the middle of one."""
+    setting: str | None = None  # The setting of the chat that a `bad-request` is about
 
 
 _KEYWORDS: Mapping[Code, str] = {
@@ -51,7 +56,8 @@ _BY_STATUS: Mapping[Code, tuple[int, ...]] = {
 _SENTENCES: Mapping[Code, str] = {
     "auth": "{provider} rejected the API key ({detail}). Check {key_name} and its access to {model}.",
     "rate-limit": "{provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
-    "context-length": "The conversation is too long for {model} ({detail}). Compact it or start a new chat.",
+    "context-length": "The conversation is too long for {model} ({detail}). "
+    "Summarize older messages or start a new chat.",
     "unavailable": "{provider} at {address} is not available: {detail}. Try again in a minute.",
     "timeout": "{provider} at {address} took too long ({detail}). Try again, or choose another model.",
     "protocol": "{provider} at {address} sent an invalid response ({detail}). Check its base URL.",
@@ -61,13 +67,23 @@ _SENTENCES: Mapping[Code, str] = {
 }
 _UNAVAILABLE: Mapping[str, str] = {
     "provider": '{provider} returned an error: "{detail}". Try again in a minute.',
-    "connection": "Could not reach {provider} ({address}): {detail}. Try again in a minute.",
+    "connection": "Can't reach {server}: {detail}. Try again in a minute.",
     "answer": "The connection to {provider} broke in the middle of the answer. Continue it, or try again.",
 }
 """Sentences about an `unavailable` provider by the source of the error."""
-_NO_KEY = "{provider} needs an API key, and none is set ({detail}). Add one in Settings → Models, or set {key_name}."
+_SETTING = "{model} does not accept this {setting} ({detail}). Change it in the chat settings, or try without it."
+_SETTINGS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p|topp|top p",
+    "max_tokens": "max_tokens|max_completion_tokens|max_output_tokens|maxoutputtokens",
+    "reasoning_effort": "reasoning_effort|reasoning.effort|thinking.budget_tokens|thinking_budget|thinking_level",
+}
+"""Settings of a chat by the names that providers have for them."""
+_NO_KEY = "{provider} needs an API key. Add it in Settings → Models."
+_NOT_RUNNING = "Can't reach {server}. Check that it is running."
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _SHORTEST_SECRET = 8
+_MAX_MESSAGE = 4_000  # Characters of a provider's words that are looked at
 _PERMANENT = "insufficient_quota|billing|credit"
 
 
@@ -79,7 +95,7 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
     fields = error if isinstance(error, dict) else {"message": error}
     message = _first_text(fields, "message", "detail", "error", "msg") or "no reason was given"
     status = _number(fields.get("code")) or _number(fields.get("status")) or status
-    kinds = " ".join(str(fields.get(name) or "") for name in ("code", "type", "status"))
+    kinds = " ".join(str(fields.get(name) or "")[:_MAX_MESSAGE] for name in ("code", "type", "status"))
     text = f"{kinds} {message}".lower()
     code = next((code for code, words in _KEYWORDS.items() if re.search(words, text)), None)
     by_status = next((code for code, statuses in _BY_STATUS.items() if status in statuses), None)
@@ -94,23 +110,52 @@ def from_error(error: Json, status: int | None = None, after: float | None = Non
     if status == 429 and "context" not in text:
         code = "rate-limit"
     retry = status in _RETRYABLE and not (status == 429 and re.search(_PERMANENT, text))
-    return UpstreamError(code, message, retry, after, "provider")
+    setting = _setting(str(fields.get("param") or "")) or _setting(message) if code == "bad-request" else None
+    return UpstreamError(code, message, retry, after, "provider", setting)
+
+
+def _setting(text: str) -> str | None:
+    found = ((re.search(rf"\b({names})\b", text[:2000].lower()), name) for name, names in _SETTINGS.items())
+    return min(((match.start(), name) for match, name in found if match), default=(0, None))[1]
 
 
 def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelError:
-    """The failure as a sentence: what happened, why and what to do."""
-    told = _UNAVAILABLE.get(error.source or "") if error.code == "unavailable" else None
+    """The failure in sentences: what happened, why and what to do."""
+    code = "bad-request" if error.code == "not-found" else error.code
+    text = _format(_template(error, config), error, config, model)
+    return ModelError(code if error.setting is None else f"{UNSUPPORTED}{error.setting}", text)
+
+
+def describe(error: UpstreamError, config: ProviderConfig, model: str) -> str:
+    """What happened and why, without what to do: the request is being sent again."""
+    return _format(f"{_template(error, config).partition('. ')[0].rstrip('.')}.", error, config, model)
+
+
+def _template(error: UpstreamError, config: ProviderConfig) -> str:
+    """Its first sentence says what happened."""
+    if error.setting is not None:
+        return _SETTING
     if error.code == "auth" and not config.api_key:
-        told = _NO_KEY
-    sentence = (told or _SENTENCES[error.code]).format(
-        provider=title(config),
+        return _NO_KEY
+    told = _UNAVAILABLE.get(error.source or "") if error.code == "unavailable" else None
+    # A port: the person's own server.
+    if told and error.detail == "connection refused" and ":" in _host_and_port(base_url(config)):
+        return _NOT_RUNNING
+    return told or _SENTENCES[error.code]
+
+
+def _format(template: str, error: UpstreamError, config: ProviderConfig, model: str) -> str:
+    provider, address = title(config), _host_and_port(base_url(config))
+    return template.format(
+        provider=provider,
         model=model,
-        address=_host_and_port(base_url(config)),
+        address=address,
+        server=provider if provider == address.replace(":", "-") else f"{provider} ({address})",
         key_name=config.key_name or f"the key of {config.name}",
+        setting=(error.setting or "").replace("_", " "),
         detail=quote(error.detail, config.api_key),
         when="later" if error.after is None else f"in {_duration(error.after)}",
     )
-    return ModelError("bad-request" if error.code == "not-found" else error.code, sentence)
 
 
 def quote(text: str, secret: str | None) -> str:
@@ -142,8 +187,8 @@ def _first_text(fields: Mapping[str, Json], *names: str) -> str | None:
         value = fields.get(name)
         if isinstance(value, dict):
             value = value.get("message")
-        if isinstance(value, str) and value.strip():
-            return value
+        if isinstance(value, str) and (text := value[:_MAX_MESSAGE]).strip():
+            return text
         if isinstance(value, list) and value:
             return str(value)[:500]
     return None

@@ -1,4 +1,5 @@
-"""Usage that providers report: tokens and costs."""
+"""Usage that providers report: tokens and costs. Costs are taken from the provider's report; estimates for those who
+report none are made when somebody asks (`core.usage`)."""
 
 from typing import Final, TypeGuard
 
@@ -25,8 +26,7 @@ def known_cost(value: object) -> float | None:
 
 
 def parse_usage(usage: dict[str, Json]) -> Usage | None:
-    """What an OpenAI-compatible server reports: tokens and, where it names it, the cost. Costs are never computed here:
-    prices of models are not known."""
+    """What an OpenAI-compatible server reports: tokens and, where it names it, the cost."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not is_token_count(read) or not is_token_count(written):
         return None

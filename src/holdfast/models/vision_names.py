@@ -1,4 +1,6 @@
-"""Families of models that are known to see images, for servers that do not report what their models can do."""
+"""Families of models that are known to see images, for servers that do not report what their models can do.
+
+`models.model_list_cache` decides with them what abilities a model has; `agents.chat.attachments` what it is sent."""
 
 import re
 from typing import Final

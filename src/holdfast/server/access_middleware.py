@@ -1,4 +1,6 @@
-"""ASGI middleware around every route: access control, body limits, security headers, request log."""
+"""ASGI middleware around every route: access control, body limits, security headers, request log. Which requests are
+allowed is decided in `access_rules`; pages have security headers of their own (`web_app`, `html_pages`,
+`routes.workspace`)."""
 
 import logging
 import os
@@ -21,6 +23,7 @@ log = logging.getLogger("holdfast.http")
 
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "media-src 'self'; "
     "connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
@@ -48,16 +51,15 @@ class AccessMiddleware:
         max_body: int,
         request_counts: "Counter[tuple[str, int]]",
         *,
-        exposed: bool,
+        password_needed: bool,
     ) -> None:
-        """`request_counts` counts by method and status. `exposed`: whether the server listens on an address that other
-        machines can reach."""
+        """`request_counts` counts by method and status. `password_needed`: `access_rules.needs_password`."""
         self._app = app
         self._authenticator = authenticator
         self._is_still_valid = authenticator.is_still_valid  # One object for all streams
         self._max_body = max_body
         self._request_counts = request_counts
-        self._exposed = exposed
+        self._password_needed = password_needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,7 +98,7 @@ class AccessMiddleware:
             denied = access_rules.decide_access(
                 facts,
                 password_set=password_set,
-                exposed=self._exposed,
+                password_needed=self._password_needed,
                 credentials=credentials,
             )
         except StorageError as error:
@@ -115,7 +117,7 @@ class AccessMiddleware:
                     facts.path, 413, "too-large", too_large_message(facts.path, self._max_body)
                 )
             return None
-        opens_page = facts.method == "GET" and "text/html" in facts.headers.get("accept", "")
+        opens_page = access_rules.opens_page(facts.method, facts.headers)
         if denied.status == 401 and opens_page:
             here = f"{facts.path}?{facts.query}" if facts.query else facts.path
             return RedirectResponse(f"/login?{urlencode({'next': here})}", 303)
@@ -149,7 +151,7 @@ class _ResponseSender:
         if log.isEnabledFor(logging.INFO):
             fields: dict[str, Any] = {
                 "method": scope["method"],
-                "path": scope["path"],
+                "path": access_rules.loggable_path(scope["path"]),
                 "status": status,
                 "ms": round((time.perf_counter() - self._started) * 1000, 1),
             }

@@ -1,31 +1,38 @@
-"""Decides which requests are allowed, and which need no login. Pure: the middleware collects the facts.
+"""Decides which requests are allowed, which need no login, and when a server needs a password (`needs_password`, which
+`app.lifecycle` asks at the start). Pure: `access_middleware` collects the facts.
 
 Without a password only the user account that runs the server has access, on this machine; others need the link with the
 server's token. A page of another site cannot get in: its requests have another `Host`, come through a proxy, or carry a
-foreign `Origin`. With a password every request needs a cookie or a
-token; a browser attaches only the cookie by itself, so only cookie requests are checked for their origin.
+foreign `Origin` or `Sec-Fetch-Site`. With a password every request needs a cookie or a token; a browser attaches only
+the cookie by itself, so only cookie requests are checked for their origin. Below `/v1`, `cors_middleware` accepts the
+foreign origins that are configured before these rules apply.
 """
 
-import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from holdfast.core.loopback import is_loopback
+
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PROXY_HEADERS: Final = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 NDJSON: Final = "application/x-ndjson"
 OCTETS: Final = "application/octet-stream"
-NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON, "/api/import/file": OCTETS}
-"""Paths whose body is not JSON, with its media type. They have size limits of their own."""
+_NON_JSON_BODIES: Final = {"/api/files": "multipart/form-data", "/api/import": NDJSON, "/api/import/file": OCTETS}
+_UPLOAD: Final = re.compile(r"/api/sessions/[^/]+/workspace/upload")
 CREDENTIALS: Final = "holdfast.credentials"
 """Key in the ASGI scope under which routes find the `Credentials`."""
 PEER_USER: Final = "holdfast.peer_user"
-"""Key in the ASGI extensions of an async function that finds the user account at the other end of the connection."""
+"""Key in the ASGI extensions of an async function that finds the user account at the other end of the connection
+(`server.peer_user`)."""
+_API: Final = ("/api/", "/v1/")
 _SHOWN: Final = 200  # Characters of a header that an error repeats
-_USUAL_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 PATHS_WITHOUT_LOGIN: Final = frozenset({"/login", "/api/login", "/open", "/healthz", "/readyz"})
 """Login itself, the link with the server's token, and health checks. `/static/` needs no login either."""
+SHARES: Final = "/share/"
+"""What a share link begins with; the token follows. Reading needs no login: the token is what gives access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,22 @@ class AccessDenied:
     detail: str
 
 
+def needs_password(host: str, *, required: bool = False) -> bool:
+    """Whether a server that listens on `host` serves nobody without a password: other machines can reach that address,
+    or the setting `require_password` is on (`required`)."""
+    return required or not is_loopback(host)
+
+
+def other_body_type(path: str) -> str | None:
+    """The media type of the body, if it is not JSON. Such a path has a size limit of its own."""
+    return OCTETS if _UPLOAD.fullmatch(path) else _NON_JSON_BODIES.get(path)
+
+
 def decide_access(
-    facts: RequestFacts, *, password_set: bool, exposed: bool, credentials: Credentials
+    facts: RequestFacts, *, password_set: bool, password_needed: bool, credentials: Credentials
 ) -> AccessDenied | None:
-    """`exposed`: whether the server listens on an address that other machines can reach."""
-    if not password_set and exposed:
+    """`password_needed`: the answer of `needs_password`."""
+    if not password_set and password_needed:
         return AccessDenied(
             503,
             "no-password",
@@ -72,7 +90,7 @@ def decide_access(
     denied = _check_content_type(facts) or _check_origin(facts)
     if denied is not None:
         return denied
-    if credentials.login or facts.path in PATHS_WITHOUT_LOGIN or facts.path.startswith("/static/"):
+    if credentials.login or _needs_no_login(facts) or facts.path.startswith("/static/"):
         return None
     return AccessDenied(
         401,
@@ -81,22 +99,25 @@ def decide_access(
     )
 
 
+def loggable_path(path: str) -> str:
+    """The path as it may be logged: that of a share link is a secret."""
+    return f"{SHARES}…" if path.startswith(SHARES) else path
+
+
+def _needs_no_login(facts: RequestFacts) -> bool:
+    is_share = facts.method in ("GET", "HEAD") and facts.path.startswith(SHARES)
+    return is_share or facts.path in PATHS_WITHOUT_LOGIN
+
+
 def is_https(headers: Mapping[str, str]) -> bool:
-    """Whether the browser's connection is encrypted; this server itself speaks HTTP to a proxy that says so."""
+    """Whether the browser's connection is encrypted, which only a proxy in front of this server can do: it says so in
+    `X-Forwarded-Proto`."""
     return headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower() == "https"
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host name always means this machine, whatever DNS says."""
-    if host in _USUAL_LOOPBACK:
-        return True
-    host = host.rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def opens_page(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a person opens the address in a browser, and is to be shown a page in place of an error's JSON."""
+    return method == "GET" and "text/html" in headers.get("accept", "")
 
 
 def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied | None:
@@ -122,23 +143,25 @@ def _check_local(facts: RequestFacts, credentials: Credentials) -> AccessDenied 
             "with `holdfast password`.",
         )
     known = facts.same_user or credentials.token or credentials.login
-    if not known and facts.path not in PATHS_WITHOUT_LOGIN:
+    if not known and not _needs_no_login(facts):
         return AccessDenied(
             403,
             "another-user",
-            "Without a password this server only answers the user account that started it, and neither itself nor a "
-            "program that it runs or that hides its connection, as an SSH tunnel does. Use that account and the "
-            "address printed at the start, send a token, or set a password with `holdfast password`.",
+            "Without a password this server only answers the user account that started it. It does not answer programs "
+            "that it runs itself, or a connection whose user account cannot be found, such as one through an SSH "
+            "tunnel. Use that account and the address printed at the start, send a token, or set a password with "
+            "`holdfast password`.",
         )
     return None
 
 
 def _check_content_type(facts: RequestFacts) -> AccessDenied | None:
-    """A page of another site can send three media types without a CORS preflight; JSON is not one of them."""
+    """Requires JSON: a page of another site can send three other media types without asking (by a CORS preflight), but
+    not JSON."""
     if facts.method in SAFE_METHODS:
         return None
     kind = facts.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in ("application/json", NON_JSON_BODIES.get(facts.path)):
+    if kind in ("application/json", other_body_type(facts.path)):
         return None
     if not facts.has_body and not kind:
         return None
@@ -148,10 +171,12 @@ def _check_content_type(facts: RequestFacts) -> AccessDenied | None:
 
 
 def _check_origin(facts: RequestFacts) -> AccessDenied | None:
-    """Browsers always send `Origin` or `Sec-Fetch-Site` with such requests; a client without them is not a browser."""
+    """Browsers always send `Origin` or `Sec-Fetch-Site` with requests that change something; a client without them is
+    not a browser."""
+    foreign = facts.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
     if facts.method in SAFE_METHODS:
-        return None
-    if facts.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return _check_foreign_read(facts) if foreign else None
+    if foreign:
         return AccessDenied(403, "cross-site", "Requests from other sites may not change anything on this server.")
     origin = facts.headers.get("origin")
     if origin is None or _same_origin(origin, facts):
@@ -165,6 +190,20 @@ def _check_origin(facts: RequestFacts) -> AccessDenied | None:
         "If both are this server behind a reverse proxy, let the proxy pass on the browser's Host header: "
         "proxy_set_header Host $http_host; in nginx.",
     )
+
+
+def _check_foreign_read(facts: RequestFacts) -> AccessDenied | None:
+    """A page of another site cannot read the response, but could measure how long a search takes. A link that a person
+    opens is answered, in a page of its own: neither in a frame nor before it is clicked. A preflight is answered, and
+    grants nothing."""
+    if facts.method == "OPTIONS" or not facts.path.startswith(_API):
+        return None
+    opened = (
+        facts.headers.get("sec-fetch-mode") == "navigate"
+        and facts.headers.get("sec-fetch-dest", "document") == "document"
+        and not {"sec-purpose", "purpose"} & facts.headers.keys()
+    )
+    return None if opened else AccessDenied(403, "cross-site", "Pages of other sites may not use the API.")
 
 
 def _same_origin(origin: str, facts: RequestFacts) -> bool:

@@ -1,4 +1,4 @@
-"""Builds the ASGI app: routes, error responses, pages and access control."""
+"""Builds the ASGI app: routes, error responses, pages and access control. The rules of access: `access_rules`."""
 
 import logging
 from functools import cache
@@ -12,8 +12,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from holdfast.core.errors import HoldfastError, StorageUnavailableError
+from holdfast.ports.agent import AgentError
 from holdfast.server import error_responses, html_pages, openapi, web_app
 from holdfast.server.access_middleware import AccessMiddleware
+from holdfast.server.access_rules import loggable_path
 from holdfast.server.anthropic import routes as anthropic_routes
 from holdfast.server.context import ApiContext
 from holdfast.server.cors_middleware import CorsMiddleware
@@ -25,17 +27,24 @@ from holdfast.server.routes import (
     agents,
     auth,
     change_feed,
+    chat_defaults,
     compare,
+    export_import,
     files,
     health,
     memory,
     models,
+    projects,
+    push,
     runs,
     sessions,
     settings,
     setup,
+    shares,
     tools,
-    transfer,
+    usage,
+    workspace,
+    workspace_changes,
 )
 from holdfast.server.routing import ApiEndpoint, RequestValidationError
 
@@ -43,8 +52,22 @@ log = logging.getLogger("holdfast.http")
 
 
 def native_endpoints() -> list[ApiEndpoint]:
-    chats = (sessions, runs, change_feed, compare, files, transfer, memory)
-    administration = (models, agents, health, settings, setup, tools, auth)
+    chats = (
+        sessions,
+        projects,
+        runs,
+        change_feed,
+        compare,
+        files,
+        workspace,
+        workspace_changes,
+        export_import,
+        shares,
+        memory,
+        usage,
+        push,
+    )
+    administration = (models, agents, health, settings, chat_defaults, setup, tools, auth)
     return [endpoint for module in (*chats, *administration) for endpoint in module.router.endpoints]
 
 
@@ -64,7 +87,8 @@ def build(api: ApiContext) -> ASGIApp:
         if response.status_code >= 500:
             # The engine logs when an outage of storage begins and ends, so each request is a detail.
             level = logging.INFO if isinstance(error, StorageUnavailableError) else logging.WARNING
-            log.log(level, "%s %r failed: %s", request.method, request.url.path, type(error).__name__)
+            path = loggable_path(request.url.path)
+            log.log(level, "%s %r failed: %s", request.method, path, type(error).__name__)
         page = await web_app.unknown_page(request, api.root_path) if response.status_code == 404 else None
         return page or response
 
@@ -72,6 +96,7 @@ def build(api: ApiContext) -> ASGIApp:
     pages = [
         Route("/openapi.json", read_openapi, methods=["GET"]),
         auth.open_link(api),
+        shares.shared_page(api),
         *web_app.routes(api.root_path),
         *html_pages.routes(document, api.root_path),
     ]
@@ -82,11 +107,13 @@ def build(api: ApiContext) -> ASGIApp:
             *pages,
         ],
         exception_handlers=dict.fromkeys(
-            (HoldfastError, RequestValidationError, HTTPException, Exception), respond_to_error
+            (HoldfastError, AgentError, RequestValidationError, HTTPException, Exception), respond_to_error
         ),
     )
     app.router.redirect_slashes = False
-    guarded = AccessMiddleware(app, api.authenticator, api.limits.max_body, api.request_counts, exposed=api.exposed)
+    guarded = AccessMiddleware(
+        app, api.authenticator, api.limits.max_body, api.request_counts, password_needed=api.password_needed
+    )
     public: ASGIApp = CorsMiddleware(guarded, api.cors_origins) if api.cors_origins else guarded
     if not api.root_path:
         return public

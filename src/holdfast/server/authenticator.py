@@ -1,11 +1,14 @@
-"""Checks passwords, login cookies and API tokens against the keyring."""
+"""Checks passwords, login cookies and API tokens against the keyring. How often a password may be tried:
+`login_throttle`, `password_checks`; what a login may do: `access_rules`. An unused login ends after `login_idle_days`
+of the configuration."""
 
 import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -14,6 +17,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from itsdangerous import BadSignature, Signer
 
+from holdfast.config import LOGIN_IDLE_DAYS
 from holdfast.core.errors import (
     InvalidInputError,
     NotAllowedError,
@@ -24,15 +28,15 @@ from holdfast.core.errors import (
 from holdfast.ports.clock import Clock
 from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
-from holdfast.server.password_queue import PasswordQueue
+from holdfast.server.login_links import LoginLinks
+from holdfast.server.password_checks import PasswordChecks
 
 log = logging.getLogger("holdfast.http")
 
 COOKIE: Final = "holdfast"
 BROWSER_COOKIE: Final = "holdfast-browser"
 LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
-IDLE_DAYS: Final = 7.0
-RECENT: Final = 300.0  # Seconds after which the most sensitive changes need the password again
+REAUTHENTICATE_AFTER: Final = 300.0  # Seconds after which the most sensitive changes need the password again
 MIN_PASSWORD: Final = 8
 SERVER_TOKEN: Final = "server"  # The id of the token that commands on this machine use
 MAX_TOKENS: Final = 200
@@ -51,7 +55,7 @@ class Authenticator:
         clock: Clock,
         server_token: str | None = None,
         password: str | None = None,
-        idle_days: float = IDLE_DAYS,
+        idle_days: float = LOGIN_IDLE_DAYS,
         root_path: str = "",
     ) -> None:
         """`server_token`: for commands on this machine, valid while the server runs. `password`: configured outside the
@@ -62,9 +66,12 @@ class Authenticator:
         self._server_token = None if server_token is None else _digest(server_token)
         self._hasher = PasswordHasher()
         self._configured = None if password is None else self._hasher.hash(password)
-        # argon2 needs 64 MiB and tens of milliseconds by design. Known browsers do not queue behind strangers.
-        self._verifying, self._verifying_known = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
-        self._strangers = PasswordQueue()
+        # argon2 needs 64 MiB and tens of milliseconds by design. Known browsers do not wait for strangers.
+        self._hashing = anyio.CapacityLimiter(1)
+        self._strangers, self._known = (
+            PasswordChecks(partial(self._verify, limiter=anyio.CapacityLimiter(1))) for _ in range(2)
+        )
+        self._links = LoginLinks()
         self._idle = idle_days * _DAY
         self.root_path = root_path
         self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
@@ -99,7 +106,11 @@ class Authenticator:
         if login is not None:
             self._used[login.id] = now
         password_set = self._password(ring) is not None
-        recent = not password_set or token == SERVER_TOKEN or (login is not None and now - login.created_at <= RECENT)
+        recent = (
+            not password_set
+            or token == SERVER_TOKEN
+            or (login is not None and now - login.created_at <= REAUTHENTICATE_AFTER)
+        )
         return password_set, Credentials(None if login is None else login.id, token, recent)
 
     def is_still_valid(self, credentials: Credentials) -> bool:
@@ -114,8 +125,18 @@ class Authenticator:
             return any(login.id == credentials.login for login in self._valid(ring.logins, now))
         return self._password(ring) is None
 
-    def is_server_token(self, token: str) -> bool:
-        return self._server_token is not None and hmac.compare_digest(_digest(token), self._server_token)
+    def new_login_link(self) -> str:
+        """The token of a link that logs in once, within minutes."""
+        return self._links.issue(self.clock.now(), self.keys.read().cookie_key)
+
+    def accepts_link(self, token: str) -> bool:
+        """Whether it is the token of a login link, which is used by this, or the server's."""
+        if self._server_token is not None and hmac.compare_digest(_digest(token), self._server_token):
+            return True
+        return self._links.redeem(token, self.clock.now(), self.keys.read().cookie_key)
+
+    def end_login_links(self) -> None:
+        self._links.end_all()
 
     def _find_token(self, ring: Keyring, secret: str) -> str | None:
         digest = _digest(secret)
@@ -205,13 +226,16 @@ class Authenticator:
 
     # ---- password ----
 
-    async def verify_password(self, password: str, *, known: bool = False, failed: int = 0) -> str | None:
-        """Returns the hash that it was compared with, or None if it is wrong. `known`: whether the client has logged in
-        before. `failed`: its attempts so far. Raises PasswordQueueFullError."""
-        if known:
-            return await self._verify(password, self._verifying_known)
-        async with self._strangers.turn(failed):
-            return await self._verify(password, self._verifying)
+    async def check_passwords(self, wait_for_stop: Callable[[], Awaitable[None]]) -> None:
+        """Does what `verify_password` waits for, until `wait_for_stop` returns."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._strangers.run, wait_for_stop)
+            tasks.start_soon(self._known.run, wait_for_stop)
+
+    async def verify_password(self, password: str, client: str, *, known: bool = False) -> str | None:
+        """Waits for its turn. Returns the hash that it was compared with, or None if it is wrong. `known`: whether the
+        client has logged in before."""
+        return await (self._known if known else self._strangers).check(client, password)
 
     async def _verify(self, password: str, limiter: anyio.CapacityLimiter) -> str | None:
         hashed = self._password(self.keys.read())
@@ -240,7 +264,7 @@ class Authenticator:
             )
         if len(password) < MIN_PASSWORD:
             raise InvalidInputError("new", f"must have at least {MIN_PASSWORD} characters")
-        hashed = await to_thread.run_sync(self._hasher.hash, password, limiter=self._verifying)
+        hashed = await to_thread.run_sync(self._hasher.hash, password, limiter=self._hashing)
 
         def change(ring: Keyring) -> Keyring:
             if ring.password != verified:
@@ -252,7 +276,7 @@ class Authenticator:
 
 
 def set_password(keys: KeyringStore, password: str | None) -> None:
-    """Sets or removes the password, whatever it was; both end every login and token."""
+    """Sets or removes the password, and ends every login and token."""
     hashed = None if password is None else PasswordHasher().hash(password)
     keys.change(lambda ring: _with_password(ring, hashed))
 
@@ -277,7 +301,7 @@ def record_configured_password(keys: KeyringStore, password: str | None) -> None
     if password is not None and known and _verify(hasher, known, password):
         return
     hashed = "" if password is None else hasher.hash(password)
-    ended = {} if known is None else _NO_ACCESS
+    ended = {} if known is None else {**_NO_ACCESS, "cookie_key": secrets.token_hex(32)}
     keys.change(lambda ring: replace(ring, configured_password=hashed, **ended))
 
 

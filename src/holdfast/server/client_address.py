@@ -1,4 +1,6 @@
-"""Finds out where a request comes from, also behind trusted reverse proxies, and from which kind of browser."""
+"""Finds out where a request comes from, also behind trusted reverse proxies, and from which kind of browser. Which
+proxies are trusted: `trusted_proxies` of the configuration. Only `X-Forwarded-For` is read here; its scheme and host,
+and proxies in front of a server without a password: `access_rules`."""
 
 import ipaddress
 from collections.abc import Sequence

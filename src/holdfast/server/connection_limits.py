@@ -1,7 +1,8 @@
 """Limits how many connections are open, in total and per address.
 
-A connection without a request in progress can be closed at any time, so when all are in use the oldest of these makes
-room for a new one: idle connections of one client cannot lock the others out.
+A connection whose client has got all responses can be closed at any time, so when all are in use the oldest of these
+makes room for a new one: idle connections of one client cannot lock the others out. Neither can clients that do not
+read their responses: `uvicorn_server.HttpProtocol` disconnects them after `write_deadline`.
 """
 
 import ipaddress
@@ -10,12 +11,13 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from holdfast.server.access_rules import is_loopback
+from holdfast.core.loopback import is_loopback
 from holdfast.server.client_address import LOCAL
 
-_MOST_FILES: Final = 65_536
-_MOST_CONNECTIONS: Final = 16_384
+_MAX_FILES: Final = 65_536
+_MAX_CONNECTIONS: Final = 16_384
 _RESERVED_FILES: Final = 512  # For the databases, uploads, connections to models, and processes of tools
+_WRITE_DEADLINE: Final = 30.0
 _SHARE_OF_ADDRESS: Final = 8
 """One address may use an eighth of all connections; IPv6 addresses of one /64 count as one, because one client has them
 all. Loopback may use all: a reverse proxy connects from there."""
@@ -25,13 +27,14 @@ class LimitedConnection(Protocol):
     @property
     def client_address(self) -> str | None: ...
     def refuse(self) -> None:
-        """Close the connection, which has no request in progress."""
+        """Close the connection, which is idle."""
 
 
 @dataclass(slots=True)
 class ConnectionLimits:
     max_total: int
     head_timeout: float = 10.0  # Seconds in which a client must send the head of a request
+    write_deadline: float = _WRITE_DEADLINE  # Seconds in which a client must take a part of what it is sent
     _open: Counter[str | None] = field(default_factory=Counter)
     _total: int = 0
     _idle: "OrderedDict[LimitedConnection, None]" = field(default_factory=OrderedDict)
@@ -74,12 +77,14 @@ def network_of(address: str) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False))
 
 
-def raise_file_limit() -> ConnectionLimits:
+def raise_file_limit(write_deadline: float = _WRITE_DEADLINE) -> ConnectionLimits:
     """Raise the number of files that this process may open, and derive the number of connections from it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    files = _MOST_FILES if soft == resource.RLIM_INFINITY else soft
-    return ConnectionLimits(max(min(files - _RESERVED_FILES, _MOST_CONNECTIONS), files // 4))
+    files = _MAX_FILES if soft == resource.RLIM_INFINITY else soft
+    return ConnectionLimits(
+        max(min(files - _RESERVED_FILES, _MAX_CONNECTIONS), files // 4), write_deadline=write_deadline
+    )

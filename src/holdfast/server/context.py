@@ -1,4 +1,5 @@
-"""`ApiContext`: the engine, the adapters and the limits that every route works with."""
+"""`ApiContext`: the engine, the adapters and the limits that every route works with. The sizes and times of requests
+are `ServerLimits`."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,17 +13,16 @@ from anyio import CapacityLimiter
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import Json
 from holdfast.core.session import Session
+from holdfast.core.size_text import MIB
 from holdfast.engine.engine import Engine
-from holdfast.ports.agent import Summarizer
+from holdfast.ports.agent import Summarizer, Titler
 from holdfast.ports.model import ModelInfo, ProviderCheck, ProviderStatus
+from holdfast.ports.workspace import WorkspaceEditor, WorkspaceOrigin, Workspaces
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
-from holdfast.server.login_limiter import LoginRateLimiter
 from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.server.schemas.settings import McpPromptResponse, McpServerRequest, McpServerResponse, ToolResponse
-
-MIB = 1024 * 1024
 
 BackupProgress = Callable[[str, int, int], None]
 """Called with a file, bytes done and bytes in total, on the thread that copies."""
@@ -53,9 +53,11 @@ class AvailableModels(Protocol):
         """Asks the configured providers and the usual servers on this machine for their models, now. Servers that are
         not running are left out."""
 
-    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
-        """Tests a known provider with a key, or a server at an address, and stores it if it has models. Raises
-        InvalidInputError and QuotaExceededError."""
+    async def connect(
+        self, provider: str | None, address: str | None, key: str | None, name: str | None
+    ) -> ProviderCheck:
+        """Tests a known provider with a key, or a server at an address, and stores it if it has models. `name`: of a
+        server that is not stored yet. Raises InvalidInputError and QuotaExceededError."""
 
     @property
     def download_size(self) -> int | None:
@@ -66,6 +68,10 @@ class AvailableModels(Protocol):
 
     async def remove(self, name: str) -> None:
         """Removes a server that `connect` stored. Raises NotFoundError."""
+
+    async def set_images(self, name: str, images: bool) -> None:
+        """Whether models of a server that `connect` stored are sent images even if it does not say that they can see
+        them. Raises NotFoundError."""
 
 
 class AgentPrograms(Protocol):
@@ -85,6 +91,10 @@ class AgentPrograms(Protocol):
     def allowed_directories(self) -> Sequence[str]: ...
     async def resolve_directory(self, path: str) -> str:
         """The directory without links. Raises InvalidInputError if agents may not work there."""
+
+    async def directory(self, session: Session) -> tuple[Path, WorkspaceOrigin] | None:
+        """Where the session's program works, and who decided that; None for the session's own directory. Raises
+        InvalidInputError if it may not work there."""
 
     async def options(self, name: str, session: Session | None) -> AgentOptionsResponse:
         """What the program offers in the session, or in a new one. Raises NotFoundError."""
@@ -139,12 +149,15 @@ class ServerLimits:
 class ApiContext:
     engine: Engine
     authenticator: Authenticator
-    agents: Sequence[tuple[str, bool]]  # Names of the built-in ones, each with whether it can resume a run
+    agents: Sequence[tuple[str, bool, bool]]  # Names of the built-in ones, whether each can resume a run and be steered
     models: AvailableModels | None = None
     programs: AgentPrograms | None = None
+    workspaces: Workspaces | None = None
+    workspace_editor: WorkspaceEditor | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, the estimated tokens in its context, and the model's limit."""
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None
+    titler: Callable[[Session], Awaitable[Titler]] | None = None  # None: titles are made of the first words
     tool_admin: ToolAdmin | None = None
     backup: MakeBackup | None = None  # None if the storage has its own backup tools
     confirm_memories: bool = False  # Whether facts are used only after a person confirmed them
@@ -154,10 +167,10 @@ class ApiContext:
     cors_origins: Sequence[str] = ()  # Origins whose pages may call the APIs below `/v1`
     trusted_proxies: tuple[Network, ...] = ()  # Proxies whose `X-Forwarded-For` header is trusted
     root_path: str = ""  # The path below which a reverse proxy publishes the server, such as `/holdfast`
-    exposed: bool = False  # Whether the server listens on an address that other machines can reach
+    password_needed: bool = False  # Whether requests are refused until a password is set: `access_rules.needs_password`
     limits: ServerLimits = field(default_factory=ServerLimits)
     data_dir: Path | None = None  # Where imports are received; None: the system's directory for temporary files
     request_counts: "Counter[tuple[str, int]]" = field(default_factory=Counter)  # By method and status
-    login_limiter: LoginRateLimiter = field(default_factory=LoginRateLimiter)
     import_limiter: CapacityLimiter = field(default_factory=partial(CapacityLimiter, 4))
-    """Threads that read uploaded exports: however many are uploaded, the others are left to everything else."""
+    """Imports that are read or stored at a time: however many are uploaded, they leave threads and memory to everything
+    else."""

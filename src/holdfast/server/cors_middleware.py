@@ -1,5 +1,6 @@
-"""Lets pages of configured origins call the APIs below `/v1`. Such a request never counts as one of the person's own
-page: its cookie and the account that it comes from are dropped, so it needs a token, also without a password."""
+"""Lets pages of the origins in `cors_origins` of the configuration call the APIs below `/v1`. Such a request never
+counts as one of the person's own page: its cookie and the account that it comes from are dropped, so it needs a token,
+also without a password."""
 
 from collections.abc import Collection
 from typing import Final

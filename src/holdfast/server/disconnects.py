@@ -1,4 +1,4 @@
-"""Ends work for a client that has disconnected."""
+"""Ends work for a client that has disconnected. What becomes of an attached run: `engine.client_connections`."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

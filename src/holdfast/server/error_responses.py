@@ -1,4 +1,5 @@
-"""Error responses in the shape of the API that a path belongs to."""
+"""Error responses in the shape of the API that a path belongs to. Their statuses: `server.problem_details`,
+`server.openai.errors`."""
 
 from collections.abc import Mapping
 

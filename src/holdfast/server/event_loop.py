@@ -1,4 +1,5 @@
-"""The event loop of a server process. It remembers the connections that the process opens to its own port."""
+"""The event loop of a server process. It remembers the connections that the process opens to its own port: they are not
+the owner's requests (`server.peer_user`)."""
 
 import asyncio
 import os
@@ -10,9 +11,11 @@ _MAX_REMEMBERED: Final = 100_000  # More than a process can have connections at 
 
 
 class ServerEventLoop(uvloop.Loop):
-    """A model's URL or an MCP server's can point at this server. Such a request comes from the account that runs the
-    server, but not from the person: the server finds its socket here. A protocol that writes in `connection_made` would
-    be ahead of that; none does. Connections that are not made by the event loop are not noticed."""
+    """Recognizes requests of the server to itself: the URL of a model or of an MCP server can point at this server.
+    Such a request comes from the account that runs the server, but not from the person.
+
+    Only connections that the event loop makes are noticed, and not before `connection_made` returns; no protocol writes
+    in it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Sources of event streams: the events of one run, of several runs, and the change feed."""
+"""Sources of event streams: the events of one run, of several runs, and the change feed. How one is sent, and when a
+client is dropped: `server.event_stream`; what a cursor gets: `engine.run_feed`, `engine.change_feed`."""
 
 import json
 import logging
@@ -68,9 +69,19 @@ async def next_entries(subscription: RunSubscription, *, wait: bool) -> Sequence
 class RunSource(EventSource):
     """Sends the journal's frames, which all subscribers share. `attached`: the run ends with this stream."""
 
-    def __init__(self, subscription: RunSubscription, *, attached: bool = False) -> None:
+    def __init__(self, subscription: RunSubscription, *, attached: bool = False, starts_now: bool = False) -> None:
+        """`starts_now`: the run has been claimed, so that its first events follow."""
         self._subscription = subscription
         self._attached = attached
+        self._starts_now = starts_now
+
+    @property
+    def is_ready(self) -> bool:
+        return self._starts_now or self._subscription.has_next
+
+    @property
+    def at_end(self) -> bool:
+        return self._subscription.at_end
 
     def close(self) -> None:
         self._subscription.close()
@@ -84,6 +95,9 @@ class RunSource(EventSource):
 
 
 def write_frames(write: Write, entries: Sequence[Entry]) -> bool:
+    """The last frames are left to `next`, so that the end of the stream goes with them."""
+    if entries[-1].ends:
+        return False
     return write(entries[0].frame if len(entries) == 1 else b"".join([frame for _, frame in entries]))
 
 
@@ -109,7 +123,7 @@ class ChangeSource(EventSource):
 
 def _change(generation: str, change: Change) -> bytes:
     names = ("session_id", "run_id", "approval_id", "status")
-    data = {name: value for name in names if (value := getattr(change, name)) is not None}
+    data = {name: value for name in names if (value := getattr(change, name))}
     text = json.dumps(data, separators=(",", ":"))
     return f"id: {generation}-{change.n}\nevent: {change.kind}\ndata: {text}\n\n".encode()
 

@@ -1,12 +1,13 @@
-"""A server-sent event stream to one client: sending, heartbeats, and detecting that the client is gone.
+"""A server-sent event stream to one client: sending, heartbeats, and detecting that the client is gone. How long these
+take: `heartbeat` and `write_deadline` of the configuration. The bytes of an event: `core.events`.
 
 One task per stream sends the frames of its source; once the client is up to date, new frames are written to its
 connection directly and this task sleeps. The server calls `ConnectionWatch` when the client disconnects, and a timer
-calls it to send heartbeat comments on a silent connection and to drop a client that has not read for too long or whose
-login has ended. There is no timer per event.
+calls it to send heartbeat comments on a silent connection and to drop a client whose login has ended. There is no timer
+per event.
 
 A client that does not read holds what `uvicorn_server` buffers before a write waits, and one page of the source
-(`event_sources`).
+(`event_sources`), until `uvicorn_server` drops it; it reconnects at its cursor and loses nothing.
 """
 
 import asyncio
@@ -37,17 +38,13 @@ STREAM: Final = "holdfast.stream"
 FIRST_FRAME: Final = b"retry: 1000\n\n"  # Clients reconnect after a second
 HEARTBEAT: Final = b": heartbeat\n\n"
 _BODY: Final = 256 * 1024
-"""Bytes after which a page of frames is sent in several pieces: a slow client that reads makes visible progress."""
-_CHECKS: Final = 3  # How often a connection is checked within the shorter of its limits
+"""Bytes after which a page of frames is sent in several pieces."""
+_CHECKS: Final = 3  # How often a connection is checked between two heartbeats
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """Time limits of a client's connection, in seconds."""
-
-    heartbeat: float = 15.0
-    write_deadline: float = 30.0
-    """After this time without reading, a client is dropped. It loses nothing: it reconnects at its cursor."""
+    heartbeat: float = 15.0  # Seconds between two comments on a silent stream
 
 
 Write = Callable[[bytes], bool]  # Sends a frame immediately; returns False if it could not be sent now
@@ -55,6 +52,17 @@ Write = Callable[[bytes], bool]  # Sends a frame immediately; returns False if i
 
 class EventSource(Protocol):
     has_tasks: ClassVar[bool] = False  # Whether `start` starts tasks
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the first frames come at once. The opening of the stream then goes in one piece with them; otherwise
+        it goes ahead, so that a client knows that its stream is open."""
+        return False
+
+    @property
+    def at_end(self) -> bool:
+        """Whether `next` has returned the last frames: the end of the stream then goes in one piece with them."""
+        return False
 
     async def next(self) -> Sequence[bytes] | None:
         """The next frames, at least one; None at the end. Safe to cancel."""
@@ -141,16 +149,24 @@ class EventStream(Response):
         await self._send_all(send, _extension(scope, "holdfast.write"))
 
     async def _send_all(self, send: Send, write: Write | None) -> None:
-        await send({"type": "http.response.body", "body": self._first_frame, "more_body": True})
+        opening = [self._first_frame]
+        if not self._source.is_ready:
+            await self._send(send, opening.pop())
         while (frames := await self._source.next()) is not None:
-            for body in _bodies(frames):
-                await self._send(send, body)
+            *pieces, last = _bodies([*opening, *frames])
+            opening.clear()
+            for piece in pieces:
+                await self._send(send, piece)
+            if self._source.at_end:
+                await self._send(send, last, more=False)
+                return
+            await self._send(send, last)
             if write is not None:
                 await self._source.follow(partial(self._write, write))
-        self.done = True
-        await self._send(send, b"", more=False)
+        await self._send(send, b"".join(opening), more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
+        self.done = not more
         self.sending = True
         await send({"type": "http.response.body", "body": body, "more_body": more})
         self.sending = False
@@ -181,7 +197,7 @@ class ConnectionWatch:
         self._limits = limits
         self._cancel = cancel
         self._is_valid = is_valid  # Whether the client's login has not ended
-        self._interval = min(limits.heartbeat, limits.write_deadline) / _CHECKS
+        self._interval = limits.heartbeat / _CHECKS
         self._sent = 0
 
     def start(self) -> bool:
@@ -210,16 +226,14 @@ class ConnectionWatch:
         if stream.sent != self._sent:
             self._sent, self._since = stream.sent, now
         silent = now - self._since
-        if not self._is_logged_in() or (stream.sending and silent >= limits.write_deadline):
-            self._drop()
+        if not self._is_logged_in():
+            abort_connection(self._scope)
+            self._cancel.cancel()
             return
         if stream.started and not stream.sending and silent >= limits.heartbeat:
             write: Write | None = _extension(self._scope, "holdfast.write")
             if write is None or write(HEARTBEAT):
                 self._since = now
-            elif silent >= limits.heartbeat + limits.write_deadline:
-                self._drop()
-                return
         self._timer = loop.call_later(self._interval, self._check, loop)
 
     def _is_logged_in(self) -> bool:
@@ -229,10 +243,6 @@ class ConnectionWatch:
         except Exception:
             log.exception("Checking the login of a stream failed; its client is dropped")
             return False
-
-    def _drop(self) -> None:
-        abort_connection(self._scope)
-        self._cancel.cancel()
 
 
 def _bodies(frames: Sequence[bytes]) -> Iterator[bytes]:

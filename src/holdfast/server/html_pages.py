@@ -1,5 +1,5 @@
 """The pages that the server renders itself: login and API reference. They contain no inline scripts; scripts and styles
-come from `/static`."""
+come from `/static`. The page of the web app: `server.web_app`."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -48,17 +48,22 @@ def page(title: str, body: str, root_path: str = "") -> str:
 
 
 def refusal(detail: str, status: int) -> Response:
-    """The page for a person whose request may not reach the app. Its style is part of it: nothing else of this server
-    can be loaded."""
+    """The page for a person whose request may not reach the app."""
+    return message("No access", detail, status)
+
+
+def message(title: str, detail: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """A page for a person who has no access to the app. Its style is part of it: nothing else of this server can be
+    loaded."""
     style = _static("holdfast.css").decode()
     html = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>No access · Holdfast</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · Holdfast</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
-        f'<body><main><div class="card"><h1>No access</h1><p role="alert">{_prose(detail)}</p></div></main></body>'
-        "</html>"
+        f'<body><main><div class="card"><h1>{escape(title)}</h1><p role="alert">{_prose(detail)}</p></div></main>'
+        "</body></html>"
     )
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
-    return HTMLResponse(html, status, {"Content-Security-Policy": policy})
+    return HTMLResponse(html, status, {**(headers or {}), "Content-Security-Policy": policy})
 
 
 @cache
@@ -71,7 +76,8 @@ _LOGIN = (
     '<label for="password">Password</label>'
     '<input id="password" name="password" type="password" autocomplete="current-password" required autofocus>'
     '<p id="problem" role="alert"></p><p id="status" role="status"></p><button type="submit">Log in</button>'
-    "<p><small>Forgot it? Run <code>holdfast password</code> on the server to set a new one.</small></p></form>"
+    "<p><small>Forgot your password? Run <code>holdfast password</code> on the server, with the same "
+    "<code>--data-dir</code> if one was given.</small></p></form>"
     '<script src="/static/login.js" defer></script>'
 )
 

@@ -1,4 +1,5 @@
-"""Parameters that several routes share, cursors of paged lists, and message input as parts."""
+"""Parameters that several routes share, cursors of paged lists, and message input as parts. A stale `If-Match` is
+refused in `engine.transactions.row_access`."""
 
 import base64
 import json

@@ -1,6 +1,7 @@
 """Finds the user account at the other end of a loopback connection, so that a server without a password answers only
 the account that started it, and neither itself nor its child processes, such as commands of the shell tool. It works on
-Linux (`sock_diag`); on other systems no account is recognized."""
+Linux (`sock_diag`); on other systems no account is recognized. Whether the account may have access is decided in
+`access_rules`."""
 
 import os
 import socket

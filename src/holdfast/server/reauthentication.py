@@ -1,4 +1,6 @@
-"""Asks for the password again before changes that would let a stolen cookie or token run programs or outlive itself."""
+"""Asks for the password again before changes that would let a stolen cookie or token run programs or outlive itself.
+How recent the login must be: `REAUTHENTICATE_AFTER` in `server.authenticator`; which changes ask: the callers
+in `server.routes`."""
 
 from starlette.requests import Request
 

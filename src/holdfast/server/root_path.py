@@ -1,4 +1,5 @@
-"""Serves the app below a path of its host, such as `/holdfast`, behind a reverse proxy that removes the path or not."""
+"""Serves the app below a path of its host, such as `/holdfast`, whether or not the reverse proxy in front removes the
+path. The path is `root_path` of the configuration."""
 
 from collections.abc import Collection
 

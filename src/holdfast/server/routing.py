@@ -9,9 +9,10 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar, get_args, get_origin
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import from_json
@@ -21,11 +22,13 @@ from starlette.responses import Response
 from starlette.routing import Route, compile_path
 
 from holdfast.core.finite_numbers import find_non_finite
+from holdfast.core.json_limits import search_in_steps
 from holdfast.server.context import ApiContext
 from holdfast.server.schemas.base import ProblemResponse
 
 Handler = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handler)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Header:
 
 
 _MAX_ERRORS: Final = 1000  # Listing those of a body with a million unknown fields would take seconds
+_LARGE: Final = 64 * 1024  # Bytes of a request or a response that is not processed on the event loop
 _MAY_OVERFLOW: Final = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}|\d{200}")
 """Matches every body with a number that is not finite, and few others."""
 
@@ -63,6 +67,16 @@ class RequestValidationError(Exception):
 
 def json_response(content: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(content.model_dump_json(), status, headers, media_type="application/json")
+
+
+async def body_size(request: Request) -> int:
+    """Bytes of a body that was read before."""
+    return len(await request.body())
+
+
+async def run_sized(work: Callable[[], T], size: int) -> T:
+    """Do work on a request or a response of about `size` bytes: on a large one in a thread, beside the event loop."""
+    return work() if size < _LARGE else await to_thread.run_sync(work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +197,14 @@ class ApiEndpoint:
             if default is not inspect.Parameter.empty:
                 return default
             raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
+        return await run_sized(partial(self._validate_body, content), len(content))
+
+    def _validate_body(self, content: bytes) -> Any:
         try:
             body = self._body_adapter.validate_json(content)
         except ValidationError as error:
             raise RequestValidationError(_located("body", error), _parsed(content)) from None
-        if _MAY_OVERFLOW.search(content):
+        if search_in_steps(_MAY_OVERFLOW, content, 200):
             parsed = _parsed(content)
             path = find_non_finite(parsed)
             if path is not None:

@@ -1,7 +1,7 @@
-"""Uploads: streams one file of a multipart form from the socket to disk, cleans its name, and detects its type. The
-largest size is `max_file_mb` of the configuration."""
+"""Uploads: streams one file of a multipart form from the socket to `engine.attachments`, which stores it by its digest
+(`storage.file_store`, in a cluster `storage.postgres.files`), cleans its name, and detects its type. The
+largest size is `max_file_mb` of the configuration. Types other than images, PDF and text are refused here (415)."""
 
-import codecs
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from holdfast.core.errors import InvalidInputError
+from holdfast.core.file_types import is_utf8_text
 from holdfast.core.image_types import IMAGE_TYPES, image_type
+from holdfast.core.size_text import MIB
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.files import IncomingFile
 from holdfast.ports.store import StoredFile
@@ -26,7 +28,6 @@ MAX_NAME = 200
 _MAX_HEADER = 8192
 _MAX_BOUNDARY: Final = 70  # By RFC 2046
 _MAX_PARTS: Final = 20  # The field `file`, and fields that clients send beside it
-_MB = 1024 * 1024
 SNIFF: Final = 4096  # Bytes that are needed to detect the type
 
 _TEXTUAL: Final = frozenset(
@@ -103,7 +104,7 @@ def detect_media_type(start: bytes, declared: str) -> str | None:
         return image
     if start.startswith(b"%PDF-"):
         return "application/pdf"
-    if not _is_text(start):
+    if not is_utf8_text(start):
         return None
     declared = declared.partition(";")[0].strip().lower()
     # HTML is stored as plain text, so that no browser ever runs its scripts on our origin.
@@ -118,16 +119,6 @@ def served_media_type(stored: str) -> str:
     if stored in _INERT or stored in IMAGE_TYPES:
         return stored
     return "text/plain; charset=utf-8"
-
-
-def _is_text(start: bytes) -> bool:
-    if b"\0" in start:
-        return False
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(start)  # incremental: the last character may be cut off
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 async def receive_file(
@@ -170,7 +161,7 @@ async def _receive(
         data = b"".join(pieces)
         size, total = size + len(data), total + len(chunk)
         if size > limit or total > limit + _MAX_HEADER * 4:
-            raise HTTPException(413, f"This file is larger than {limit / _MB:.3g} MB.")
+            raise HTTPException(413, f"This file is larger than {limit / MIB:.3g} MB.")
         if data:
             start += data[: max(0, SNIFF - len(start))]
             await to_thread.run_sync(incoming.write, data)

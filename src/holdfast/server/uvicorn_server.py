@@ -1,4 +1,5 @@
-"""Configures uvicorn. On shutdown it first stops accepting connections; the engine drains, then the streams end."""
+"""Configures uvicorn. On shutdown it first stops accepting connections; the engine drains, then the streams end. The
+whole order of the shutdown: `app.lifecycle`."""
 
 import asyncio
 import contextlib
@@ -26,7 +27,8 @@ _MAX_HEADERS: Final = 100
 
 class UpgradeIgnoringParser(httptools.HttpRequestParser):
     """Parses a request that offers another protocol as if it did not: httptools would take it for one without a body,
-    and the body for the next request."""
+    and the body for the next request. What follows goes to a new parser, because this one ignores it if the connection
+    should have ended with the request."""
 
     __slots__ = ("_protocol",)
 
@@ -35,15 +37,18 @@ class UpgradeIgnoringParser(httptools.HttpRequestParser):
         self._protocol = protocol
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # what asyncio passes
+        parser = self
         while True:
             try:
-                return super().feed_data(data)
+                return httptools.HttpRequestParser.feed_data(parser, data)
             except httptools.HttpParserUpgrade as upgrade:
                 data = self._protocol.head_without_upgrade() + data[upgrade.args[0] :]
+                parser = self._protocol.renew_parser()
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Limits the size and the time of a request's head, and the number of connections. Ignores `Upgrade`.
+    """Limits the size and the time of a request's head, the time in which a client takes a part of a response, and the
+    number of connections. Ignores `Upgrade`.
 
     Adds four ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
@@ -60,12 +65,12 @@ class HttpProtocol(HttpToolsProtocol):
         "_parser_error",
         "_peer_user",
         "_received",
+        "_write_timer",
     )
 
     def __init__(self, limits: ConnectionLimits, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.parser = UpgradeIgnoringParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn
+        self.renew_parser()
         self._limits = limits
         self._received = 0
         self._parsed = 0  # Bytes of the head that is expected or read now
@@ -73,6 +78,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._parser_error = HTTPStatus.BAD_REQUEST
         self._peer_user: int | None = None
         self._on_disconnect: Callable[[], None] | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
         self._bodiless = 0  # Bytes since the last part of a body: chunk extensions and trailers
 
     @property
@@ -88,6 +94,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
+        self._stop_write_timer()
         self._limits.closed(self)
         super().connection_lost(exc)
         callback, self._on_disconnect = self._on_disconnect, None
@@ -108,6 +115,23 @@ class HttpProtocol(HttpToolsProtocol):
             self._reject(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._head_timer is None and self.timeout_keep_alive_task is None and not self._has_request:
             self._expect_head()  # data between two requests, which ended the keep-alive timeout
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_progress()
+
+    def resume_writing(self) -> None:
+        self._stop_write_timer()
+        super().resume_writing()
+        self._note_idle()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.flow.write_paused:  # the client has not got the response yet
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        else:
+            super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
         if self._has_request and self.cycle.chunked_encoding is not False:
@@ -138,6 +162,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._bodiless = 0
+        self._received = 0  # After an early response, the rest of its request is no head. It has the time of one
         if self._on_disconnect is None:  # otherwise nobody reads the rest of the body
             super().on_body(body)
 
@@ -150,11 +175,18 @@ class HttpProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         self._bodiless = 0
         self._limits.busy(self)
+        self.transport.set_write_buffer_limits()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         if not self.parser.should_upgrade():
             super().on_message_complete()
+
+    def renew_parser(self) -> UpgradeIgnoringParser:
+        parser = UpgradeIgnoringParser(self)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn
+        self.parser = parser
+        return parser
 
     def head_without_upgrade(self) -> bytes:
         """The head that has just been parsed."""
@@ -167,17 +199,24 @@ class HttpProtocol(HttpToolsProtocol):
         self._reject(self._parser_error)
 
     def on_response_complete(self) -> None:
+        """The response is written; the client may take long to read it."""
         super().on_response_complete()
-        if not self._has_request and not self.transport.is_closing():
-            self._limits.idle(self)
+        if not self._has_request:
+            self.transport.set_write_buffer_limits(0)  # calls `pause_writing` until everything is sent
+            self._note_idle()
 
     def refuse(self) -> None:
-        self._reject(HTTPStatus.SERVICE_UNAVAILABLE)
+        if not self.transport.is_closing():
+            self._reject(HTTPStatus.SERVICE_UNAVAILABLE)
 
     @property
     def _has_request(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
+
+    def _note_idle(self) -> None:
+        if not self._has_request and not self.flow.write_paused and not self.transport.is_closing():
+            self._limits.idle(self)
 
     def _expect_head(self) -> None:
         self._received = self._parsed = 0
@@ -193,6 +232,21 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _expect_progress(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(self._limits.write_deadline, self._check_progress, unsent)
+
+    def _check_progress(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._expect_progress()
+        else:
+            self._abort()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     def _reject(self, status: HTTPStatus) -> None:
         """End the connection. The client gets a reason if it has sent something and waits for no other response."""
@@ -242,7 +296,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _abort(self) -> None:
         """Discards the kernel's send buffer too; otherwise the kernel would keep retrying for a long time."""
         sock = self.transport.get_extra_info("socket")
-        if sock is not None:
+        if sock is not None and sock.fileno() >= 0:  # not aborted before
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 

@@ -17,7 +17,18 @@ from starlette.routing import Route
 from holdfast.server.html_pages import page
 
 APP: Final = Path(__file__).parent / "static" / "app"
-PAGES: Final = ("/", "/new/{key}", "/c/{id}", "/runs/{id}", "/compare", "/activity", "/settings", "/setup")
+PAGES: Final = (
+    "/",
+    "/new/{key}",
+    "/c/{id}",
+    "/runs/{id}",
+    "/projects",
+    "/projects/{id}",
+    "/compare",
+    "/activity",
+    "/settings",
+    "/setup",
+)
 """The app's routes; all serve the same page."""
 _API_PREFIXES: Final = ("/api/", "/v1/", "/static/")
 _NAME: Final = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -78,6 +89,8 @@ def routes(root_path: str = "", root: Path = APP) -> list[Route]:
         body, headers = found
         if name == "diagram.html":
             headers |= _DIAGRAM_HEADERS
+        elif name == "service-worker.js":
+            headers |= {"Service-Worker-Allowed": f"{root_path}/"}
         return Response(body, headers={**headers, **(_ASSET_HEADERS if "/" in name else {"Cache-Control": "no-cache"})})
 
     pages = [Route(path, app_page, methods=["GET"]) for path in PAGES]

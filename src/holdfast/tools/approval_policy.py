@@ -1,5 +1,7 @@
 """Tool approval policy: whether a call is allowed, denied, or has to be approved by a person. Pure: the decision
-follows from the tool, the settings and the grants. Storing grants is up to the caller's `GrantStore`."""
+follows from the tool, the settings and the grants. Storing grants is up to the caller's `GrantStore`. How a question is
+asked and answered: `engine.transactions.approvals`. That the shell is not always allowed without a password:
+`server.routes.settings`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,9 +1,10 @@
-"""Tool results as text: how a model reads them, and how long they may be."""
+"""Tool results as text: how a model reads them, and how long they may be (`MAX_RESULT`). When an
+older result is left out of a request: `agents.chat.context_window`."""
 
 import json
 from dataclasses import replace
 
-from holdfast.core.nesting import is_too_deep
+from holdfast.core.json_limits import is_too_deep
 from holdfast.core.parts import Json
 from holdfast.ports.tool import ToolResult
 
@@ -31,7 +32,12 @@ def shorten(text: str, limit: int) -> str:
         return text
     head = limit * 2 // 3
     tail = limit - head
-    return f"{text[:head]}\n[… {len(text) - limit} characters left out …]\n{text[len(text) - tail :]}"
+    return join_ends(text[:head], len(text) - limit, text[len(text) - tail :])
+
+
+def join_ends(head: str, left_out: int, tail: str) -> str:
+    """A text that lacks its middle, and says so."""
+    return f"{head}\n[… {left_out} characters left out …]\n{tail}"
 
 
 def _is_json(content: Json) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from holdfast.core.nesting import MAX_DEPTH, is_too_deep
+from holdfast.core.json_limits import MAX_DEPTH, is_too_deep
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.tools.schema_validator import InvalidSchemaError, SchemaTooComplexError, SchemaValidator
@@ -30,4 +30,4 @@ def argument_problem(schema: Mapping[str, Json], args: Json) -> str | None:
     if violation is None:
         return None
     path = ".".join(str(step)[:100] for step in violation.path[:20])
-    return f"The arguments do not match the tool's schema. {f'{path}: ' if path else ''}{violation.message[:500]}"
+    return f"Invalid arguments. {f'{path}: ' if path else ''}{violation.message[:500]}"

@@ -1,5 +1,6 @@
-"""The shell tool. Without a sandbox (`shell_sandbox.py`) a command can do what the server's user can do, so it asks
-first."""
+"""The shell tool. Without a sandbox (`tools.shell_sandbox`) a command can do what the server's user can do, so it asks
+first. Its time and output limits are here; whether it asks is decided by `tools.approval_policy`. Commands inherit the
+environment variables that `core.child_environment` lists, and those that `[shell] env` of the configuration names."""
 
 import codecs
 from collections import deque
@@ -15,6 +16,7 @@ from holdfast.core.child_environment import inherited_variables
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
+from holdfast.tools.result_text import join_ends
 from holdfast.tools.schemas import object_spec
 from holdfast.tools.shell_sandbox import ShellSandbox
 from holdfast.tools.supervised_process import open_supervised_process
@@ -54,7 +56,7 @@ class _Output:
     def text(self) -> str:
         tail = "".join(self._tail)[-self.half :]
         left_out = self.total - len(self.head) - len(tail)
-        return self.head + (f"\n[… {left_out} characters left out …]\n" if left_out else "") + tail
+        return join_ends(self.head, left_out, tail) if left_out else self.head + tail
 
 
 def _spec(limits: ShellLimits, sandbox: ShellSandbox) -> ToolSpec:
@@ -64,7 +66,8 @@ def _spec(limits: ShellLimits, sandbox: ShellSandbox) -> ToolSpec:
     seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": limits.max_timeout}
     return object_spec(
         "shell",
-        f"Run a shell command in the workspace. It has no input, and processes it leaves running are ended.{where}",
+        f"Run a shell command in the workspace. It gets no input, and its background processes are ended when it exits."
+        f"{where}",
         {
             "command": {"type": "string", "minLength": 1},
             "timeout": {**seconds, "description": f"Seconds; default {limits.timeout:.0f}."},
@@ -75,7 +78,7 @@ def _spec(limits: ShellLimits, sandbox: ShellSandbox) -> ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ShellTool:
-    environment: Mapping[str, str]  # The server's, of which commands inherit the harmless part
+    environment: Mapping[str, str]  # The server's; `core.child_environment` decides which of it commands inherit
     limits: ShellLimits = field(default_factory=ShellLimits)
     sandbox: ShellSandbox = field(default_factory=lambda: ShellSandbox(mode="off"))
     variables: frozenset[str] = frozenset()  # Names of further variables that commands inherit

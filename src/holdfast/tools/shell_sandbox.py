@@ -1,6 +1,7 @@
 """The sandbox of shell commands: bubblewrap, where it is installed and works. A command can write only to its workspace
 and to an empty `/tmp`, reads the system without the server's data and without the sockets that other programs have
-open when it starts, sees only its own processes, and has no network unless the settings allow it."""
+open when it starts, sees only its own processes, and has no network unless the settings allow it. Which
+variables it sees: `core.child_environment`. Commands of agent programs run outside."""
 
 import os
 import shutil

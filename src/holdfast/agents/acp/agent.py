@@ -4,21 +4,24 @@ The journal is what people saw; the program's own memory of a turn may be behind
 journaled, and after an interruption the program is told what was shown, which of its tools finished, which may have
 run, and what the user decided."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from holdfast.agents.acp import prompts
+from holdfast.agents import prompts
 from holdfast.agents.acp.directories import DirectoryRules
 from holdfast.agents.acp.pool import AgentPool
 from holdfast.agents.acp.program import AgentProgram
-from holdfast.agents.acp.session_links import AgentStateFiles, SessionLink, SessionLinks
+from holdfast.agents.acp.stored_state import AcpSessionLink, AgentStateFiles, acp_session_links
 from holdfast.agents.acp.turn import AcpTurn, RefusedError, StaleSessionError
 from holdfast.agents.chat.attachments import FileReader
 from holdfast.agents.chat.workspaces import workspace
+from holdfast.core import chat_settings
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.session import Session
 from holdfast.core.transcript import has_output
@@ -26,6 +29,8 @@ from holdfast.ports.agent import AgentError, AgentOutput, Turn
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
+
+log = logging.getLogger("holdfast.agents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,10 @@ class AcpAgent:
     """Called with the program's own title for the conversation."""
     can_park: bool = False
     can_resume: bool = True
+    can_steer: bool = False
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
-        link = await SessionLinks(self.workspaces).read(turn.session.id)
+        link = await acp_session_links(self.workspaces).read(turn.session.id)
         begun = link is not None and link.was_prompted_for(turn)
         try:
             return await self._answer(turn, out, begun, fresh=False)
@@ -53,11 +59,12 @@ class AcpAgent:
             return await self._answer(turn, out, begun, fresh=True)
 
     async def _answer(self, turn: Turn, out: AgentOutput, begun: bool, *, fresh: bool) -> str | None:
-        """`begun`: the program was prompted for this turn before. `fresh`: in a new session of the program, whatever it
-        has."""
+        """`begun`: the program was already prompted for this turn. `fresh`: use a new session of the program, even if
+        it has one."""
         cwd = await self._directory(turn.session)
         connection = await self.pool.acquire(turn.session.id, self.program, cwd)
-        acp_turn = AcpTurn(self.program, self.pool.limits, self.now, connection, turn, out)
+        note = partial(self._note_allowed, turn.session)
+        acp_turn = AcpTurn(self.program, self.pool.limits, self.now, connection, turn, out, note)
         try:
             known = not fresh and await self._has_session(connection, turn)
             blocks = await self._prompt(connection, turn, begun, known=known)
@@ -74,18 +81,28 @@ class AcpAgent:
             raise
         finally:
             self.pool.release(connection)
-        await self.states.write(self.program.name, connection.options)
-        await self._note_context(turn.session, acp_turn.translator.context)
+        self.pool.note_problem(self.program, None)
+        try:  # the answer is complete, whether or not this can be stored for the next turn
+            await self.states.write(self.program.name, connection.options)
+            await self._note_context(turn.session, acp_turn.translator.context)
+        except OSError as error:
+            log.warning("What agent %s offers could not be stored: %s", self.program.name, error)
         if acp_turn.translator.title and self.on_title is not None:
             await self.on_title(turn, acp_turn.translator.title)
         return finish_reason
 
     async def _note_context(self, session: Session, reported: tuple[int, int] | None) -> None:
-        links = SessionLinks(self.workspaces)
+        links = acp_session_links(self.workspaces)
         link = await links.read(session.id)
         if link is not None and reported is not None:
             used, size = reported
             await links.write(session.id, replace(link, context_used=used, context_size=size))
+
+    async def _note_allowed(self, session: Session, call_id: str) -> None:
+        links = acp_session_links(self.workspaces)
+        link = await links.read(session.id)
+        if link is not None:
+            await links.write(session.id, link.with_allowed(call_id))
 
     async def _directory(self, session: Session) -> Path:
         """The one that the user chose, checked again: the rules, the disk or the server may be others by now."""
@@ -97,7 +114,7 @@ class AcpAgent:
             raise AgentError("agent-directory", f"The agent cannot work in {session.cwd}: {error.problem}.") from None
 
     async def _has_session(self, connection: "AgentConnection", turn: Turn) -> bool:
-        link = await SessionLinks(self.workspaces).read(turn.session.id)
+        link = await acp_session_links(self.workspaces).read(turn.session.id)
         if link is None or (link.agent, link.cwd) != (self.program.name, str(connection.cwd)) or not link.knows(turn):
             return False
         if connection.session_id is not None:
@@ -108,19 +125,31 @@ class AcpAgent:
         self, connection: "AgentConnection", turn: Turn, begun: bool, *, known: bool
     ) -> list[dict[str, Any]]:
         """The content blocks of the prompt. Opens a new session unless the program has the conversation in one."""
-        links = SessionLinks(self.workspaces)
+        links = acp_session_links(self.workspaces)
         if not known or connection.session_id is None:
             await connection.new_session()
         assert connection.session_id is not None
-        where = (self.program.name, connection.session_id, str(connection.cwd))
-        link = await links.read(turn.session.id) if known else None
-        context = (None, None) if link is None else (link.context_used, link.context_size)
-        await links.write(turn.session.id, SessionLink(*where, turn.run.id, turn.run.message_id, *context))
+        link = await links.read(turn.session.id)
+        context = (None, None) if link is None or not known else (link.context_used, link.context_size)
+        allowed = () if link is None or not begun else link.allowed
+        prompted = AcpSessionLink(
+            self.program.name,
+            connection.session_id,
+            turn.run.id,
+            turn.run.message_id,
+            str(connection.cwd),
+            *context,
+            allowed=allowed,
+        )
+        await links.write(turn.session.id, prompted)
         question = prompts.question_of(turn)
         history = None if known else prompts.history_text(turn.input, question)
         blocks = [prompts.text_block(history)] if history else []
         if begun or has_output(turn.transcript.parts) or turn.transcript.lost:
-            return [*blocks, prompts.text_block(prompts.interruption_text(turn.transcript, turn.decisions, question))]
-        if not known and turn.session.system:
-            blocks.insert(0, prompts.text_block(turn.session.system))
+            told = prompts.interruption_text(turn.transcript, turn.decisions, question, frozenset(allowed))
+            return [*blocks, prompts.text_block(told)]
+        project = chat_settings.project_of(turn.run.settings)
+        system = None if known else chat_settings.of_session(turn.session, turn.preferences, project).get("system")
+        if system:
+            blocks.insert(0, prompts.text_block(system))
         return blocks + await prompts.content_blocks(self.files, question, images=connection.takes_images)

@@ -1,7 +1,10 @@
-"""The methods that a program may call on its client: text files inside the working directory, and commands.
+"""The methods that a program may call on its client: text files inside the working directory, and commands. The limits
+of files and commands are here.
 
 Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
-tool's do; the program could start them itself as well, so they are not asked about here."""
+tool's do; the program could start them itself as well, so no approval is asked for them. Calls that a program itself
+asks about: `agents.permissions`.
+"""
 
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Mapping
@@ -100,14 +103,12 @@ class ClientMethods:
 
     async def _create_terminal(self, params: Mapping[str, Any]) -> Any:
         command, args, wanted = params.get("command"), params.get("args") or [], params.get("cwd")
-        if not isinstance(command, str) or not command or not all(isinstance(arg, str) for arg in args):
-            raise RequestError.invalid_params({"details": "command and args must be strings"})
+        if not (_is_text(command) and command and isinstance(args, list) and all(map(_is_text, args))):
+            raise RequestError.invalid_params({"details": "command must be a string, and args a list of strings"})
+        extra = _read_variables(params.get("env") or [])
         if len(self._terminals) >= _MAX_TERMINALS or self._tasks is None:
             raise RequestError.invalid_request({"details": f"more than {_MAX_TERMINALS} terminals are open"})
         cwd = self._cwd.joinpath(*self._names({"path": wanted})) if wanted and wanted != str(self._cwd) else self._cwd
-        extra = {
-            str(item.get("name")): str(item.get("value")) for item in params.get("env") or () if isinstance(item, dict)
-        }
         limit = params.get("outputByteLimit")
         kept = min(limit, _MAX_OUTPUT) if isinstance(limit, int) and limit >= 0 else _MAX_OUTPUT
         self._started += 1
@@ -117,8 +118,10 @@ class ClientMethods:
         words = [command, *args] if args else ["/bin/sh", "-c", command]
         try:
             await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
-        except BaseException:
+        except BaseException as error:
             self._terminals.pop(name, None)
+            if isinstance(error, OSError | ValueError):  # no such directory, arguments that are too long or no Unicode
+                raise RequestError.invalid_params({"details": f"the command cannot start: {error}"}) from None
             raise
         return {"terminalId": name}
 
@@ -205,6 +208,19 @@ class _Terminal:
                 del self._output[: len(self._output) - self._max_output]
         await process.wait()
         scope.cancel()
+
+
+def _is_text(value: Any) -> bool:
+    """A string that can be passed to a command."""
+    return isinstance(value, str) and "\0" not in value
+
+
+def _read_variables(env: Any) -> Mapping[str, str]:
+    items = env if isinstance(env, list) and all(isinstance(item, dict) for item in env) else [{}]
+    pairs = [(item.get("name"), item.get("value")) for item in items]
+    if not all(_is_text(name) and _is_text(value) and name and "=" not in name for name, value in pairs):
+        raise RequestError.invalid_params({"details": "env must be a list of objects with the texts name and value"})
+    return dict(pairs)
 
 
 def _skip_lines(data: bytes, at: int, count: int) -> int:

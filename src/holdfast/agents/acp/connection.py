@@ -1,7 +1,9 @@
 """The connection to one running agent program: starts it, opens its session, sends prompts and routes what comes back.
+The time limits are in `agents.acp.program`.
 
 It speaks protocol version 1. Another version needs another `open_session`, `prompt` and `UpdateTranslator`; process,
-transport, inbox and pool stay as they are."""
+transport, inbox and pool stay as they are.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,11 +20,13 @@ from holdfast import __version__
 from holdfast.agents.acp.client_methods import ClientMethods
 from holdfast.agents.acp.elicitation import FormRequest, read_form
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
+from holdfast.agents.acp.problem_text import error_text, login_methods
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.session_state import OptionValue, SessionOptions
 from holdfast.agents.acp.transport import LineTransport
 from holdfast.agents.acp.turn import StaleSessionError
 from holdfast.agents.acp.updates import replayed_text
+from holdfast.core.errors import first_error
 from holdfast.ports.agent import AgentError
 from holdfast.tools.stderr_tail import StderrTail
 from holdfast.tools.supervised_process import open_supervised_process
@@ -33,6 +37,7 @@ log = logging.getLogger("holdfast.agents")
 PROTOCOL_VERSION: Final = 1
 _AUTH_REQUIRED: Final = -32000
 _MAX_OPTIONS: Final = 20
+_MAX_PAGES: Final = 50  # Of a program's list of sessions
 _MAX_QUESTIONS: Final = 100  # Of one turn that are open at once
 
 
@@ -52,6 +57,7 @@ class AgentConnection:
         self.cost_before = 0.0
         self.options = SessionOptions()
         self.announced_commands = anyio.Event()
+        self.has_called = False  # Whether the program has used a file or a terminal in this turn
         self._environment = environment
         self._limits = limits
         self._stderr = StderrTail()
@@ -94,9 +100,7 @@ class AgentConnection:
         except TimeoutError:
             raise self._failure(f"did not answer within {self._limits.startup:.0f} seconds of its start") from None
         except Exception as error:
-            cause: BaseException = error
-            while isinstance(cause, BaseExceptionGroup):
-                cause = cause.exceptions[0]
+            cause = first_error(error)
             if not started:
                 raise cause from None
             log.warning("The connection to the agent %s failed", self.program.name, exc_info=cause)
@@ -143,17 +147,14 @@ class AgentConnection:
             self.closed.set()
             raise self._failure(f"ended unexpectedly (status {status}). {why}".rstrip(" .")) from None
         except RequestError as error:
+            why = error_text(str(error), error.data)
             if error.code == _AUTH_REQUIRED:
-                why = str(error).rstrip(". ")
                 raise self._failure(f"needs a login: {why}. {self._login_help()}", "agent-login") from None
-            raise self._failure(
-                f"answered {method} with an error: {error} {error.data or ''}".rstrip(), "agent"
-            ) from None
+            raise self._failure(f"answered {method} with an error: {why}", "agent") from None
         return result if isinstance(result, dict) else {}
 
     def _login_help(self) -> str:
-        methods = [item for item in self.info.get("authMethods") or () if isinstance(item, dict)]
-        names = ", ".join(str(item.get("name") or item.get("id")) for item in methods)
+        names = ", ".join(login_methods(self.info))
         return f"Log in with the program itself ({names})" if names else "Log in with the program itself"
 
     # ---- sessions ----
@@ -168,7 +169,9 @@ class AgentConnection:
         )
         version = self.info.get("protocolVersion")
         if version != PROTOCOL_VERSION:
-            raise self._failure(f"speaks version {version} of the protocol, not {PROTOCOL_VERSION}", "agent-version")
+            raise self._failure(
+                f"speaks version {str(version)[:50]} of the protocol, not {PROTOCOL_VERSION}", "agent-version"
+            )
 
     def _can(self, name: str) -> bool:
         capabilities = self.info.get("agentCapabilities")
@@ -210,10 +213,10 @@ class AgentConnection:
 
     async def load_session(self, session_id: str) -> bool:
         """Load or resume a session; returns whether the program has it. Loading replays the messages, so a session that
-        replays none was not found; a program that can only resume is trusted. Raises StaleSessionError if the program
-        ends meanwhile."""
+        replays none was not found; one that can only be resumed must be in the program's list. Raises StaleSessionError
+        if the program ends meanwhile."""
         method = "session/load" if self._can("load") else "session/resume" if self._can("resume") else None
-        if method is None:
+        if method is None or (method == "session/resume" and not await self._lists_session(session_id)):
             return False
         self._replayed = []
         result: Mapping[str, Any] = {}
@@ -231,6 +234,29 @@ class AgentConnection:
             self.options = SessionOptions(self.options.state.opened(result))
         return found
 
+    async def _lists_session(self, session_id: str) -> bool:
+        """Whether the program's list has the session: some programs resume an unknown one as an empty one. A program
+        without a list, or whose list does not end, is trusted."""
+        if not self._can("list"):
+            return True
+        where = {"cwd": str(self.cwd)}
+        with anyio.move_on_after(self._limits.load):
+            for _ in range(_MAX_PAGES):
+                try:
+                    page = await self._request("session/list", where)
+                except AgentError as error:
+                    if error.code != "agent":
+                        raise StaleSessionError(error.code, error.message) from None
+                    return True
+                listed, cursor = page.get("sessions"), page.get("nextCursor")
+                items = listed if isinstance(listed, list) else []
+                if any(isinstance(item, dict) and item.get("sessionId") == session_id for item in items):
+                    return True
+                if not isinstance(cursor, str) or not cursor:
+                    return False
+                where["cursor"] = cursor
+        return True
+
     def _where(self) -> dict[str, Any]:
         return {"cwd": str(self.cwd), "mcpServers": []}
 
@@ -238,6 +264,7 @@ class AgentConnection:
 
     def begin_turn(self) -> TurnInbox:
         self._inbox = TurnInbox(self._limits.max_waiting)
+        self.has_called = False
         return self._inbox
 
     def end_turn(self) -> None:
@@ -290,6 +317,7 @@ class AgentConnection:
             if is_notification:
                 return None
             raise RequestError.method_not_found(method)
+        self.has_called = True
         return await found(params)
 
     def _update(self, update: Any) -> None:

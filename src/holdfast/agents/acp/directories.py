@@ -1,4 +1,4 @@
-"""The directories that users may choose for agents to work in."""
+"""The directories that users may choose for agents to work in. The setting is `agent_directories`."""
 
 import os
 from dataclasses import dataclass

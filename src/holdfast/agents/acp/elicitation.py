@@ -1,4 +1,5 @@
-"""Forms that a program asks the person to fill in while it works. They are those of MCP, so the same checks apply."""
+"""Forms that a program asks the person to fill in while it works. They have the format of those of MCP, so the same
+checks apply (`core.form_schema`). How the person is asked: `engine.transactions.approvals`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from typing import Any, Final
 import anyio
 
 from holdfast.core.form_schema import answer_problem, form_problem
-from holdfast.core.nesting import is_too_large
+from holdfast.core.json_limits import is_too_large
 from holdfast.ports.agent import InputAnswer
 
 _MAX_MESSAGE: Final = 4_000  # Characters

@@ -1,4 +1,4 @@
-"""The queue of what a program sends during a turn."""
+"""The queue of what a program sends during a turn. The most that wait: `AcpLimits.max_waiting`."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from holdfast.agents.acp.elicitation import FormRequest
 
+_ITEMS_PER_CHECKPOINT: Final = 20  # Many may wait, each of 64 KB
 _MERGED: Final = 4096  # Characters of terminal output up to which more is added
 
 
@@ -70,6 +72,7 @@ class TurnInbox:
         self._limit = limit
         self._items: deque[InboxItem] = deque()
         self._changed = anyio.Event()
+        self._taken = 0
 
     def put(self, item: InboxItem) -> None:
         last = self._items[-1] if self._items else None
@@ -80,6 +83,9 @@ class TurnInbox:
         self._notify()
 
     async def get(self) -> InboxItem:
+        self._taken += 1
+        if self._taken % _ITEMS_PER_CHECKPOINT == 0:
+            await checkpoint()
         while not self._items:
             await self._changed.wait()
         item = self._items.popleft()

@@ -1,4 +1,6 @@
-"""The running agent programs: one per session, started on demand, kept while they are used, and limited in number."""
+"""The running agent programs: one per session and started on demand. An unused one is ended after `AcpLimits.idle`, and
+at `max_programs` the least recently used idle one makes room; if all are busy, the turn fails (`agents.acp.program` has
+the limits)."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +31,19 @@ class AgentPool:
     _tasks: TaskGroup | None = None
     _running: dict[SessionId, "AgentConnection"] = field(default_factory=dict)
     _tests: int = 0
+    _problems: dict[str, tuple[AgentProgram, str]] = field(default_factory=dict)
+    """Why the last test of a program failed, by its name: until it works, or another command has the name."""
+
+    def problem(self, program: AgentProgram) -> str | None:
+        """Why the last test of the program failed; None if it did not, or the program has worked since."""
+        tested, problem = self._problems.get(program.name, (None, None))
+        return problem if tested == program else None
+
+    def note_problem(self, program: AgentProgram, problem: str | None) -> None:
+        """`problem`: None if the program works."""
+        self._problems.pop(program.name, None)
+        if problem is not None:
+            self._problems[program.name] = program, problem
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Holds the programs; they end with it."""
@@ -44,14 +59,14 @@ class AgentPool:
         for connection in self._running.values():
             if not connection.busy and now - connection.used_at >= self.limits.idle:
                 connection.close()
-        self._forget_closed()
+        self._forget_ended()
 
     async def acquire(self, sid: SessionId, program: AgentProgram, cwd: Path) -> "AgentConnection":
         """The session's program, running and answering. It is busy until `release`."""
-        self._forget_closed()
         found = self._running.get(sid)
-        if found is not None and (found.program != program or found.cwd != cwd):
+        if found is not None and (found.closed.is_set() or found.program != program or found.cwd != cwd):
             found.close()
+            await found.ended.wait()  # two programs would work in one directory, and on one session
             found = None
         if found is None:
             found = await self.start(program, cwd, sid)
@@ -68,8 +83,8 @@ class AgentPool:
         connection.used_at = anyio.current_time()
 
     async def start(self, program: AgentProgram, cwd: Path, sid: SessionId | None = None) -> "AgentConnection":
-        """A program of its own, for the session if there is one; without one, the caller limits their number. Raises
-        AgentError."""
+        """Starts a new program. One for a session counts towards the limit of programs; of others, which test a
+        configuration, the caller limits the number. Raises AgentError."""
         if self._tasks is None:
             raise AgentError("agent-unavailable", "Agents cannot be started by this command. Start the server.")
         if (missing := await to_thread.run_sync(program.missing, self.environment)) is not None:
@@ -88,6 +103,8 @@ class AgentPool:
             await self._tasks.start(connection.run)
         except BaseException:
             connection.close()
+            if sid is not None:
+                self._running.pop(sid, None)
             raise
         return connection
 
@@ -110,16 +127,17 @@ class AgentPool:
             self._tests -= 1
 
     def _make_room(self) -> None:
-        self._forget_closed()
-        if len(self._running) < self.limits.max_programs:
+        self._forget_ended()
+        kept = {sid: connection for sid, connection in self._running.items() if not connection.closed.is_set()}
+        if len(kept) < self.limits.max_programs:
             return
-        idle = [(connection.used_at, sid) for sid, connection in self._running.items() if not connection.busy]
+        idle = [(connection.used_at, sid) for sid, connection in kept.items() if not connection.busy]
         if not idle:
             raise AgentError(
                 "too-many-agents",
                 f"{self.limits.max_programs} agents are working, the most that run at once. Try again later.",
             )
-        self._running.pop(min(idle)[1]).close()
+        kept[min(idle)[1]].close()
 
-    def _forget_closed(self) -> None:
-        self._running = {sid: item for sid, item in self._running.items() if not item.closed.is_set()}
+    def _forget_ended(self) -> None:
+        self._running = {sid: item for sid, item in self._running.items() if not item.ended.is_set()}

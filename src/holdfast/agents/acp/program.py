@@ -1,5 +1,7 @@
-"""Which program an agent is, and the limits of driving it."""
+"""Which program an agent is, and the limits of driving it: times to start, cancel and idle, how many run at once.
+`agents.acp.pool` enforces the number and the idle time."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.core.child_environment import inherited_variables
-
-MIB: Final = 1024 * 1024
+from holdfast.core.size_text import MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,11 @@ class AgentProgram:
         """Why it cannot be started, or None."""
         if shutil.which(self.command, path=self.environment(inherited).get("PATH")) is not None:
             return None
-        return f"{self.command} was not found on the PATH. {self.install}".strip()
+        if os.sep not in self.command:
+            return f"{self.command} was not found on the PATH. {self.install}".strip()
+        exists = Path(self.command).is_file()
+        problem = "The program {} cannot be executed." if exists else "There is no program at {}."
+        return problem.format(self.command)
 
     def npx_command(self, inherited: Mapping[str, str]) -> list[str] | None:
         """The command that would download and start it, if it is on npm and npx is here."""
@@ -49,8 +54,9 @@ class AcpLimits:
     max_programs: int = 8
     max_tests: int = 3  # Programs that are tested at once, besides those of sessions
     test: float = 60.0  # Seconds for a whole test
-    max_line: int = 12 * MIB
+    max_line: int = 32 * MIB
     max_waiting: int = 1000  # Updates that are received and not yet journaled
+    max_open_calls: int = 1000  # Tools that a turn has begun and not ended
 
 
 KNOWN: Final[Mapping[str, AgentProgram]] = {

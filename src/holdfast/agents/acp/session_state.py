@@ -1,5 +1,6 @@
 """What a program offers in its session besides answers: options to choose from, such as modes and models, and slash
-commands. Read tolerantly: what is not understood is left out."""
+commands. Read tolerantly: what is not understood is left out. What the user chose is in the session's settings
+(`core.session`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ class AgentOption:
         return any(choice.id == value for choice in self.choices)
 
     def request(self, value: OptionValue) -> tuple[str, dict[str, OptionValue]]:
-        """The protocol's method and its parameters, besides the session's id."""
+        """The protocol's method for setting the option, and its parameters without the session's id."""
         if self.method == "mode":
             return "session/set_mode", {"modeId": value}
         if self.method == "model":
@@ -58,7 +59,8 @@ class AgentSessionState:
     commands: tuple[AgentCommand, ...] = ()
 
     def opened(self, result: Mapping[str, Any]) -> Self:
-        """With what the program said when it opened its session. Options replace modes and models, which are older."""
+        """The state after the program has opened its session and named its options. Options replace modes and models,
+        which are an older part of the protocol."""
         if isinstance(result.get("configOptions"), list):
             return replace(self, options=_options(result["configOptions"]))
         found = (
@@ -118,7 +120,8 @@ class SessionOptions:
         return state
 
     def to_apply(self, chosen: Mapping[str, OptionValue]) -> list[tuple[AgentOption, OptionValue]]:
-        """What is to be set now. An option that the program does not have belongs to another agent."""
+        """The chosen options that the program does not have set yet. An option that the program does not have belongs
+        to another agent."""
         known = [(option, chosen[option.id]) for option in self.state.options if option.id in chosen]
         return [(option, value) for option, value in known if self.applied.get(option.id) != value]
 

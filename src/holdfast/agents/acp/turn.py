@@ -1,6 +1,8 @@
-"""One turn of a program: a prompt, from sending it to its answer."""
+"""One turn of a program: sends a prompt and writes the answer to the run. Some programs deny a question by themselves
+when nobody answers in time (`AgentProgram.answer_within`); it is denied here a moment earlier, so that the journal
+records the denial."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -9,11 +11,12 @@ import anyio
 
 from holdfast.agents.acp.elicitation import FormRequest
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
-from holdfast.agents.acp.permissions import LateGrants, chosen_option, options_of
+from holdfast.agents.acp.permission_options import options_of
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.agents.acp.updates import UpdateTranslator, turn_usage
+from holdfast.agents.permissions import LateGrants, chosen_option
 from holdfast.core import events as ev
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, first_error
 from holdfast.ports.agent import AgentError, AgentOutput, ApprovalAnswer, Turn
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ class StaleSessionError(AgentError):
 
 
 class RefusedError(AgentError):
-    """The program refused the prompt without any output, as some do for an unknown session."""
+    """The program refused the prompt and did nothing, as some do for an unknown session."""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ class AcpTurn:
     connection: "AgentConnection"
     turn: Turn
     out: AgentOutput
+    on_allowed: Callable[[str], Awaitable[None]]
+    """Called with the id of a call that the user allowed, before the program is allowed to run it."""
     translator: UpdateTranslator = field(init=False)
     has_output: bool = False
     ended_cleanly: bool = False  # Whether the program ended the turn, so that it can be prompted again
@@ -73,10 +78,7 @@ class AcpTurn:
                     if not self.ended_cleanly:
                         self.connection.close()  # ends the prompt, which is shielded
         except BaseExceptionGroup as group:
-            error: BaseException = group
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            raise error from None
+            raise first_error(group) from None
         finally:
             self.connection.end_turn()
         return await self._finish(ended)
@@ -102,6 +104,9 @@ class AcpTurn:
                     case SessionUpdate(update):
                         for event in self.translator.translate(update):
                             await self._write(event)
+                        if self.translator.open_calls > (most := self.limits.max_open_calls):
+                            problem = f"has begun more than {most:,} tools that did not end"
+                            raise AgentError("agent", f"The agent {self.program.name} {problem}.")
                     case TerminalOutput(terminal_id, text):
                         for event in self.translator.add_terminal_output(terminal_id, text):
                             await self._write(event)
@@ -148,6 +153,7 @@ class AcpTurn:
             if answer.decision == "deny":
                 self.translator.close(call_id)
             else:
+                await self.on_allowed(call_id)
                 await self.out.commit(ev.ToolStarted(call_id, name, args))
             request.answer(chosen_option(options, answer))
 
@@ -156,7 +162,7 @@ class AcpTurn:
             if request.answered.is_set():
                 return
             self._asked = True
-            request_id, name = self.out.new_approval_id(), self.program.name
+            request_id, name = self.out.new_question_id(), self.program.name
             form = ev.InputRequested(request_id, request.call_id, name, "form", request.message, request.schema)
             request.answer(await self.out.ask_during_call(form))
 
@@ -199,7 +205,8 @@ class AcpTurn:
         if reason == "cancelled":
             raise AgentError("agent-cancelled", f"The agent {name} stopped by itself. Continue, or try again.")
         if reason == "refusal" and not self.has_output:
-            raise RefusedError(
+            has_begun = self._asked or self.connection.has_called  # prompted again, it would do that twice
+            raise (AgentError if has_begun else RefusedError)(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
         text = self.translator.answer_start

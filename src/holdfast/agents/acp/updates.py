@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core import events as ev
-from holdfast.core.nesting import is_too_large
+from holdfast.core.json_limits import is_too_large
 from holdfast.core.parts import Json, PlanEntry
 from holdfast.models.usage import is_token_count, known_cost, known_token_count
 from holdfast.tools.result_text import MAX_RESULT, as_text, shorten
@@ -23,12 +23,12 @@ _MAX_TITLE: Final = 500
 _MAX_PATH: Final = 4000
 _MAX_ID: Final = 200
 _MAX_KIND: Final = 50
-_MAX_TERMINALS: Final = 20  # Whose output is remembered
+_MAX_TERMINALS: Final = 20  # Whose output is remembered, and that one call can show
 _PLAN_STATUS: Final = ("pending", "in_progress", "completed")
 
 
 @dataclass(slots=True)
-class _Call:
+class _ReportedCall:
     name: str
     args: dict[str, Json]
     started_at: float
@@ -37,7 +37,7 @@ class _Call:
     is_complete: bool = True  # Whether name and arguments are all that the program said, so that calls can be compared
     shown: str = ""  # Output so far
     text: str = ""  # Its content as the program last sent it
-    terminals: dict[str, int] = field(default_factory=dict)  # Id -> characters of its output that were shown
+    terminals: dict[str, int] = field(default_factory=dict)  # Characters of its output that were shown, by id
 
 
 class TerminalText:
@@ -67,14 +67,19 @@ class UpdateTranslator:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._open: dict[str, _Call] = {}
-        self._over: set[str] = set()
+        self._open: dict[str, _ReportedCall] = {}
+        self._closed: set[str] = set()
         self._terminals: dict[str, TerminalText] = {}
         self.answer_start = ""  # Up to 1,000 characters of the answer's text
         self.called_tools = False
         self.title: str | None = None
         self.cost: float | None = None  # Of the program's session so far
         self.context: tuple[int, int] | None = None  # Tokens in use, and the most there can be
+
+    @property
+    def open_calls(self) -> int:
+        """The number of calls that have begun and not ended."""
+        return len(self._open)
 
     def translate(self, update: Mapping[str, Any]) -> list[ev.Event]:
         match update.get("sessionUpdate"):
@@ -115,7 +120,7 @@ class UpdateTranslator:
         ]
 
     def _forget_terminal(self) -> None:
-        """The one that has printed nothing for longest, if possible of those that no open call shows."""
+        """Forgets the terminal whose last output is the oldest, if possible among those that no open call shows."""
         shown = {terminal_id for call in self._open.values() for terminal_id in call.terminals}
         oldest = next((known for known in self._terminals if known not in shown), next(iter(self._terminals)))
         del self._terminals[oldest]
@@ -123,7 +128,7 @@ class UpdateTranslator:
             if oldest in call.terminals:
                 call.terminals[oldest] = 0  # what it prints from now on is new
 
-    def _show_terminal(self, call_id: str, call: _Call, terminal_id: str) -> list[ev.Event]:
+    def _show_terminal(self, call_id: str, call: _ReportedCall, terminal_id: str) -> list[ev.Event]:
         terminal = self._terminals.get(terminal_id)
         if terminal is None:
             return []
@@ -135,7 +140,7 @@ class UpdateTranslator:
         """The id of the call that a question is about, empty if it has none. Programs may ask under an id of their own:
         then it is the newest open call of that kind, or else a call that the question announces."""
         call_id, kind = _call_id(asked), _text(asked.get("kind"), _MAX_KIND)
-        if call_id in self._open or call_id in self._over or not kind:
+        if call_id in self._open or call_id in self._closed or not kind:
             return call_id
         alike = [known for known, call in self._open.items() if call.kind == kind]
         return alike[-1] if alike else call_id
@@ -150,20 +155,20 @@ class UpdateTranslator:
         return self._open[call_id].is_complete
 
     def close(self, call_id: str) -> None:
-        """The journal has its end: what the program still says about it changes nothing."""
+        """Marks a call as ended: its result is in the journal, so later updates about it are ignored."""
         self._open.pop(call_id, None)
-        self._over.add(call_id)
+        self._closed.add(call_id)
 
     def _tool(self, update: Mapping[str, Any]) -> list[ev.Event]:
         call_id = _call_id(update)
         if not call_id:
             return []
         call = self._open.get(call_id)
-        if call is None and call_id in self._over and update["sessionUpdate"] == "tool_call_update":
+        if call is None and call_id in self._closed and update["sessionUpdate"] == "tool_call_update":
             return []  # a new announcement makes it a new call
         events: list[ev.Event] = []
         if call is None:
-            call = self._open[call_id] = _Call("", {}, self._now())
+            call = self._open[call_id] = _ReportedCall("", {}, self._now())
         name, args = self._describe(call, update)
         if (name, args) != (call.name, call.args):
             call.name, call.args = name, args
@@ -171,13 +176,15 @@ class UpdateTranslator:
             events.append(ev.ToolStarted(call_id, name, args))
         events += self._output(call_id, call, update.get("content"))
         for terminal_id in _terminal_ids(update.get("content")):
+            if len(call.terminals) >= _MAX_TERMINALS and terminal_id not in call.terminals:
+                continue
             call.terminals.setdefault(terminal_id, 0)
             events += self._show_terminal(call_id, call, terminal_id)
         if update.get("status") in ("completed", "failed"):
             events.append(self._finish(call_id, call, update))
         return events
 
-    def _describe(self, call: _Call, update: Mapping[str, Any]) -> tuple[str, dict[str, Json]]:
+    def _describe(self, call: _ReportedCall, update: Mapping[str, Any]) -> tuple[str, dict[str, Json]]:
         title = _text(update.get("title"))
         call.title = title[:_MAX_TITLE] or call.title
         call.kind = _text(update.get("kind"), _MAX_KIND) or call.kind
@@ -205,7 +212,7 @@ class UpdateTranslator:
         call.is_complete &= not is_cut
         return name, args
 
-    def _output(self, call_id: str, call: _Call, content: Any) -> list[ev.Event]:
+    def _output(self, call_id: str, call: _ReportedCall, content: Any) -> list[ev.Event]:
         """The new part of a call's content; each update contains all of it."""
         if content is None:
             return []
@@ -217,7 +224,7 @@ class UpdateTranslator:
         call.shown += new
         return [ev.ToolDelta(call_id, output_delta=piece) for piece in _pieces(new)]
 
-    def _finish(self, call_id: str, call: _Call, update: Mapping[str, Any]) -> ev.ToolFinished:
+    def _finish(self, call_id: str, call: _ReportedCall, update: Mapping[str, Any]) -> ev.ToolFinished:
         raw = update.get("rawOutput")
         shown = [self._terminals[terminal].text for terminal in call.terminals if terminal in self._terminals]
         text = "\n".join(filter(None, [*shown, call.text]))

@@ -1,25 +1,35 @@
 """The chat agent's loop: call the model, run the tools it requests, and repeat until it requests none. The transcript
-is its only state, so starting and resuming a turn are the same: first run the calls that have no result yet."""
+is its only state, so starting and resuming a turn are the same: first run the calls that have no result yet. Its limits
+(`ChatLimits`: steps, cost, repeats) are here; which settings it sends: `core.chat_settings`; retries of the model:
+`models.request_policy`."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import ToolFileStore, read_attachments
-from holdfast.agents.chat.model_messages import Attached, answer, ask_to_continue, conversation
+from holdfast.agents.chat.mcp_sampling import answer_server
+from holdfast.agents.chat.model_messages import (
+    Attached,
+    answer,
+    ask_to_continue,
+    compose_conversation,
+    with_answer,
+)
 from holdfast.agents.chat.person_questions import PersonQuestions
+from holdfast.agents.chat.project_files import ProjectFiles, read_project_files, with_media
 from holdfast.agents.chat.requested_calls import RequestedCall, unsettled
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.agents.chat.server_sampling import answer_server
 from holdfast.agents.chat.summary_and_title import ModelSummarizer
 from holdfast.agents.chat.system_prompt import INSTRUCTIONS, system_prompt
 from holdfast.agents.chat.tool_runner import ToolRunner
 from holdfast.agents.chat.workspaces import workspace
+from holdfast.core import chat_settings
 from holdfast.core.errors import HoldfastError
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json
@@ -36,17 +46,16 @@ FindTools = Callable[[Turn], Awaitable[Sequence[Tool]]]
 FindPolicy = Callable[[Turn], Awaitable[ApprovalPolicy]]
 """Returns the owner's tool rules as they are when the turn begins."""
 
-MODEL_SETTINGS: Final = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop")
-
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
     max_steps: int = 100
     """Model calls per run. Continuing makes another run."""
-    max_cost: float | None = None  # Per run, in the currency of the model's prices; checked before each model call
+    max_cost: float | None = None
+    """Per run, as the provider reports it (`models.usage`); checked before each model call. No setting changes it."""
     max_repeats: int = 3  # Identical consecutive calls. The next one is refused, and the one after that ends the run.
     answer_within: float = 600.0  # Seconds that a person has to answer a question of a running tool
-    compact_at: float = 0.8  # Fraction of the context window at which earlier turns are summarized
+    compact_at: float = context_window.COMPACT_AT  # Fraction of the context window at which turns are summarized
 
 
 class History(Protocol):
@@ -74,12 +83,18 @@ class ChatAgent:
     """Whether somebody can answer questions of running tools: clients of an API may show none."""
     can_park: bool = True
     can_resume: bool = True
+    can_steer: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
-        """Answer the turn. A model without tool support is offered none, but calls left by another model are run."""
+        """Answer the turn. The model is offered tools only if it supports them and the chat has not turned them off.
+        Calls that an earlier answer left open are run in either case."""
         model = await self.find_model(turn)
-        needed = "tools" in model.info.abilities or unsettled(turn.transcript.parts)
-        tools = await self.find_tools(turn) if needed else ()
+        chat = chat_settings.of_run(turn.session, turn.run, turn.preferences)
+        offered = "tools" in model.info.abilities and chat.get("use_tools") is not False
+        needed = offered or unsettled(turn.transcript.parts)
+        has_person = self.has_person(turn)
+        found = await self.find_tools(turn) if needed else ()
+        tools = [tool for tool in found if has_person or not tool.traits.asks_user]
         run_log = RunLog(out, turn.transcript)
         runner = ToolRunner(
             turn,
@@ -92,12 +107,12 @@ class ChatAgent:
             self.limits.max_repeats,
             dict(turn.decisions),
             partial(self.files.store_for_run, turn.run),
-            PersonQuestions(out, self.limits.answer_within) if self.has_person(turn) else None,
+            PersonQuestions(out, self.limits.answer_within) if has_person else None,
             partial(answer_server, model, run_log),
         )
-        specs = tuple(tool.spec for tool in tools) if "tools" in model.info.abilities else ()
+        specs = tuple(tool.spec for tool in tools) if offered else ()
         notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))
-        return await _ChatLoop(self, turn, model, specs, notes, run_log, runner, turn.input).run()
+        return await _ChatLoop(self, turn, model, chat, specs, notes, run_log, runner, turn.input).run()
 
 
 @dataclass(slots=True)
@@ -105,13 +120,15 @@ class _ChatLoop:
     agent: ChatAgent
     turn: Turn
     model: Model
+    chat: Mapping[str, Json]  # The settings that count for this run
     specs: tuple[ToolSpec, ...]
     tool_notes: tuple[str, ...]
     log: RunLog
     tool_runner: ToolRunner
     input: ModelInput
     files: Attached = field(default_factory=dict)
-    steps: int = 0
+    project_files: ProjectFiles | None = None  # Read once
+    requests_made: int = 0
     compacted: bool = False
 
     async def run(self) -> str | None:
@@ -127,8 +144,10 @@ class _ChatLoop:
 
     async def _step(self) -> tuple[Sequence[RequestedCall], str | None]:
         self._check_limits()
+        if self.log.transcript.steps:  # the first request follows at once
+            await self.log.take_steering()
         reader = AnswerReader(self.log, await self._request())
-        self.steps += 1
+        self.requests_made += 1
         try:
             return await reader.read(self.model)
         except ModelError as error:
@@ -149,7 +168,7 @@ class _ChatLoop:
     # ---- model input ----
 
     async def _request(self) -> ModelRequest:
-        if self.steps:
+        if self.requests_made:
             self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
         window = self.model.info, self.agent.limits.compact_at
@@ -174,16 +193,20 @@ class _ChatLoop:
     async def _compose(self) -> ModelRequest:
         parts = self.log.parts
         self.files = await read_attachments(self.agent.files, self.input.messages, self.model.info, self.files, parts)
-        messages = conversation(self.input.messages, self.files) + answer(parts, self.files)
-        session, run = self.turn.session, self.turn.run
-        settings: dict[str, Json] = {}
-        for own in (session.settings, run.settings):
-            if isinstance(own, dict):
-                settings |= {name: own[name] for name in MODEL_SETTINGS if own.get(name) is not None}
-        custom = run.settings.get("instructions") if isinstance(run.settings, dict) else None
-        custom = custom if isinstance(custom, str) else session.system
+        if self.project_files is None:
+            self.project_files = await read_project_files(self.agent.files, self.turn.run, self.model.info)
+        messages = with_answer(await compose_conversation(self.input.messages, self.files), answer(parts, self.files))
+        messages = with_media(messages, self.project_files.media)
+        settings = {name: self.chat[name] for name in chat_settings.MODEL_SETTINGS if name in self.chat}
+        custom = self.chat.get("system")
         has_tools, notes = bool(self.specs), self.tool_notes
         system = system_prompt(
-            self.agent.instructions, custom, self.input.summary, parts, tools=has_tools, tool_notes=notes
+            self.agent.instructions,
+            custom,
+            self.input.summary,
+            parts,
+            tools=has_tools,
+            tool_notes=notes,
+            project_files=self.project_files.text,
         )
         return ModelRequest(system, ask_to_continue(messages, self.model.info), self.specs, settings)

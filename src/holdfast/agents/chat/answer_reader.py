@@ -1,4 +1,5 @@
-"""Reads one model answer into the run log."""
+"""Reads one model answer into the run log; one without output fails (a whole run without output: `engine.executor`).
+Time limits of the model's answer: `models.request_policy`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """Attachments as a model reads them: text files as text, images and PDFs if the model takes them, and a note for any
-other file."""
+other file. Which may be uploaded: `server.uploads`."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -39,6 +39,8 @@ async def read_attachments(
 
 
 async def _read(reader: FileReader, file: FilePart, model: ModelInfo) -> Media | str:
+    if file.missing is not None:
+        return f"[The user attached the file {file.name!r}; its content was not imported.]"
     kind = file.media_type.partition(";")[0].strip().lower()
     is_text = kind.startswith(_TEXT_TYPES) or kind.endswith(_TEXT_ENDINGS)
     why = None

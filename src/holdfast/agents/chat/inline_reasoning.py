@@ -17,8 +17,8 @@ _MAX_BLANK: Final = 100  # Blank characters before a tag or after it
 
 
 class InlineReasoning:
-    """`done`: whatever follows is text. The tags are kept as provider data, because within its turn the model is shown
-    what it wrote."""
+    """`done`: everything that follows is text. The tags are kept as provider data, because until the turn ends the
+    model is shown its own output unchanged."""
 
     def __init__(self) -> None:
         self.done = False

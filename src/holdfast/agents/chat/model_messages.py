@@ -1,14 +1,27 @@
-"""Converts stored messages into model messages, with the same code for a live run and a resumed one."""
+"""Converts stored messages into model messages, with the same code for a live run and a resumed one. Which messages are
+sent: `core.model_input`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from anyio import to_thread
+
 from holdfast.agents.chat.requested_calls import written_args
 from holdfast.agents.chat.system_prompt import CONTINUE
 from holdfast.core.ids import FileId
-from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    SteeredPart,
+    TextPart,
+    ToolPart,
+)
 from holdfast.core.session import Message
 from holdfast.core.steps import complete_args, step_starts
 from holdfast.ports.agent import AgentError
@@ -22,7 +35,15 @@ NOT_RUN = "This call was not run."
 ABANDONED: Final[Mapping[str, Json]] = {}
 """Closes a reasoning block that was cut off: later reasoning begins a new block, and no provider accepts half a one."""
 
+_MANY: Final = 1000  # Messages, which take 5 to 10 ms
 Attached = Mapping[FileId, Media | str]  # Attachments read for the model; a string says why one could not be read
+
+
+async def compose_conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:
+    """`conversation`, of many messages beside the event loop."""
+    if len(messages) < _MANY:
+        return conversation(messages, files)
+    return await to_thread.run_sync(conversation, messages, files, abandon_on_cancel=True)
 
 
 def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:
@@ -36,8 +57,17 @@ def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessa
             _add_user(result, _content(message.parts, files), merge=not sent_apart)
         else:
             results = _client_results(messages, at + 1)
-            result += answer(message.parts, files, reasoning=bool(results), results=results)
+            result = with_answer(result, answer(message.parts, files, reasoning=bool(results), results=results))
     return result
+
+
+def with_answer(messages: list[ChatMessage], found: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """`messages` and an answer to them. One that begins with what the user added, because its first step had no output,
+    extends the question: roles must alternate."""
+    if found and isinstance(found[0], UserMessage):
+        _add_user(messages, found[0].content, merge=True)
+        found = found[1:]
+    return [*messages, *found]
 
 
 def _client_results(messages: Sequence[Message], start: int) -> Mapping[str, ToolPart]:
@@ -58,7 +88,7 @@ def answer(
     results: Mapping[str, ToolPart] = MappingProxyType({}),
 ) -> list[ChatMessage]:
     """An assistant message as model messages: for each step its text and calls, then their results with the images
-    among `files` that the tools returned.
+    among `files` that the tools returned. What the user added is a message between the steps.
 
     `results` holds the results that a client sent later."""
     result: list[ChatMessage] = []
@@ -75,6 +105,8 @@ def answer(
                     if (call := _call(part)) is not None:
                         content.append(call)
                         tool_messages.append(replace(_tool_message(part), images=_images(part.call_id, step, files)))
+                case SteeredPart(_, text):
+                    _add_user(result, [text], merge=True)
                 case FilePart() | RememberedPart() | PlanPart():
                     pass
                 case _:
@@ -92,13 +124,14 @@ def _with_result(part: Part, results: Mapping[str, ToolPart]) -> Part:
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """The parts of each step. A call id that another agent repeated begins a step too."""
+    """The parts of each step. A call id that another agent repeated begins a step too. What the user added between
+    steps stands alone."""
     starts = set(step_starts(parts))
     step: list[Part] = []
     ids: set[str] = set()
     for at, part in enumerate(parts):
         again = isinstance(part, ToolPart) and part.call_id in ids
-        if step and (at in starts or again):
+        if step and (at in starts or again or isinstance(part, SteeredPart) or isinstance(step[-1], SteeredPart)):
             yield step
             step, ids = [], set()
         if isinstance(part, ToolPart):

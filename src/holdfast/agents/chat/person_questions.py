@@ -1,4 +1,5 @@
-"""Questions of running tools to the person, one at a time: a run shows one question."""
+"""Questions of running tools to the person, one at a time: a run shows one question. How long a person has:
+`answer_within` of `agents.chat.agent.ChatLimits`."""
 
 from dataclasses import dataclass, field
 
@@ -18,4 +19,4 @@ class PersonQuestions:
     async def ask(self, call_id: str, question: PersonQuestion) -> InputAnswer:
         async with self._lock:
             asked = (call_id, question.server, question.kind, question.message, question.schema, self.answer_within)
-            return await self.out.ask_during_call(InputRequested(self.out.new_approval_id(), *asked))
+            return await self.out.ask_during_call(InputRequested(self.out.new_question_id(), *asked))

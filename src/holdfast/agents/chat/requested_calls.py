@@ -1,4 +1,5 @@
-"""Tool calls in a transcript: which still need a result, and which repeat others. Pure."""
+"""Tool calls in a transcript: which still need a result, and which repeat others. Pure. Whether a call with an unknown
+outcome asks first, and what is done with a repeated one: `agents.chat.tool_runner`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
 """The run's own output as a folded transcript: the loop reads the same fold that is saved, so a live run and a resumed
-one cannot differ."""
+one cannot differ. It is written to the journal through `ports.agent.AgentOutput`; logging is `logs`."""
 
 from holdfast.agents.chat.model_messages import ABANDONED
 from holdfast.core.events import Event, ReasoningDelta, StepStarted, TextDelta, entry
 from holdfast.core.parts import Part, ReasoningPart
 from holdfast.core.steps import open_step, step_starts
-from holdfast.core.transcript import Transcript, fold
+from holdfast.core.transcript import Transcript, fold, steered_ids
 from holdfast.ports.agent import AgentOutput
 
 
@@ -32,6 +32,12 @@ class RunLog:
 
     async def begin_step(self, model: str) -> None:
         await self.write(StepStarted(len(step_starts(self.parts)) - bool(open_step(self.parts)), model))
+
+    async def take_steering(self) -> None:
+        """Journal what the user has added to the run since the last step."""
+        for event in await self._out.take_steering(steered_ids(self.parts)):
+            await self.close_reasoning()
+            await self.commit(event)
 
     async def close_reasoning(self) -> None:
         """Close reasoning that was cut off: the model reasons anew, and no provider accepts half a block."""

@@ -1,11 +1,13 @@
-"""Summaries for compaction and titles for the session list, both written by a model."""
+"""Summaries for compaction and titles for the session list, both written by a model. When to summarize:
+`agents.chat.context_window`; which title wins: `engine.titles`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.agents.chat.inline_reasoning import InlineReasoning
 from holdfast.agents.message_text import parts_as_text
-from holdfast.core.events import TextDelta
+from holdfast.core.events import ReasoningDelta, TextDelta
 from holdfast.core.session import Message
 from holdfast.ports.model import Model, ModelError, ModelRequest, UserMessage
 from holdfast.tools.result_text import shorten
@@ -19,19 +21,32 @@ TITLE: Final = (
     "Give the conversation below a title of at most six words, in its language, without quotation marks or a period. "
     "Answer with the title alone."
 )
+_LONGEST_ANSWER: Final = 64 * 1024  # Characters: several times what the token limits allow, which a server may ignore
 _LONGEST_TITLE: Final = 80
 _MAX_MESSAGE: Final = 8000
 _DEFAULT_CONTEXT: Final = 32_000
 
 
 async def ask(model: Model, system: str, text: str, max_tokens: int) -> str:
-    """Ask one question; return the answer's text without its reasoning."""
+    """Ask one question; return the answer's text without its reasoning, cut at `_LONGEST_ANSWER`."""
     request = ModelRequest(system, (UserMessage((text,)),), settings={"max_tokens": max_tokens})
-    pieces: list[str] = []
+    answer = await _read_text(model, request, lambda read: len(read) >= _LONGEST_ANSWER)
+    return answer[:_LONGEST_ANSWER]
+
+
+async def _read_text(model: Model, request: ModelRequest, is_enough: Callable[[str], bool] = lambda _: False) -> str:
+    """The answer's text without reasoning, also without that which the model writes into its text."""
+    inline, text = InlineReasoning(), ""
     async with model.stream(request) as answer:
         async for deltas in answer:
-            pieces += [delta.text for delta in deltas if isinstance(delta, TextDelta)]
-    return "".join(pieces).strip()
+            text += _text_of([d for delta in deltas if isinstance(delta, TextDelta) for d in inline.take(delta.text)])
+            if is_enough(text):
+                return text.strip()
+    return (text + _text_of(inline.end())).strip()
+
+
+def _text_of(deltas: Sequence[TextDelta | ReasoningDelta]) -> str:
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +76,10 @@ class ModelTitler:
     async def title(self, messages: Sequence[Message]) -> str:
         text = shorten(as_dialog(messages[:4]), 3000)
         request = ModelRequest(TITLE, (UserMessage((text,)),), settings={"max_tokens": self.max_tokens})
-        answer = ""
-        async with self.model.stream(request) as pieces:
-            async for deltas in pieces:
-                answer += "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
-                if "\n" in answer.strip() or len(answer) > _LONGEST_TITLE:
-                    break
+        answer = await _read_text(self.model, request, lambda read: "\n" in read.strip() or len(read) > _LONGEST_TITLE)
         line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
+        if not any(map(str.isalnum, line)):
+            return ""  # such as the brace of a model that answers with JSON
         return line.strip("\"'“”„«»*#` ").rstrip(".")[:_LONGEST_TITLE]
 
 

@@ -1,4 +1,5 @@
-"""The system prompt: agent instructions, user instructions, memories and the summary. Pure."""
+"""The system prompt: agent instructions, user instructions, memories and the summary. Pure. Which user instructions
+count: `core.chat_settings`."""
 
 import json
 from collections.abc import Sequence
@@ -34,14 +35,16 @@ def system_prompt(
     *,
     tools: bool,
     tool_notes: Sequence[str] = (),
+    project_files: str = "",
 ) -> str | None:
     """`custom` is what the user set for the session; `parts` are this run's, with the recalled memories; `tool_notes`
-    are the instructions of MCP servers."""
+    are the instructions of MCP servers; `project_files` is the text of the files of its project."""
     sections = [
         instructions,
         WITH_TOOLS if tools else "",
         "\n".join([TOOL_NOTES, *(f"- {note}" for note in tool_notes)]) if tools and tool_notes else "",
         custom or "",
+        project_files,
         _remembered(parts),
         f"Summary of the earlier conversation:\n{summary}" if summary else "",
     ]

@@ -1,6 +1,7 @@
 """Runs the tool calls that a model requests: each is refused, sent for approval, or run, and journaled either way.
 `tool.started` is durable before the effect and `tool.finished` after it, so a crash in between leaves the outcome
-unknown, and a finished call never runs again."""
+unknown, and a finished call never runs again. Whether a call needs approval: `tools.approval_policy`; how long a result
+may be: `tools.result_text`; how long a call may run: each tool's own `ShellLimits`, `McpLimits` or `FetchLimits`."""
 
 import json
 import logging
@@ -16,9 +17,10 @@ import anyio
 from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
-from holdfast.core.errors import HoldfastError, StorageFullError
+from holdfast.core.errors import HoldfastError, StorageFullError, first_error
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import FilePart, ToolPart
+from holdfast.core.user_questions import result_of
 from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.model import Media
@@ -103,16 +105,25 @@ class ToolRunner:
             await self._refuse(call, refusal)
             return
         tool = self.tools[call.name]
+        if tool.traits.asks_user:
+            await self._ask_user(call)
+            return
         decision = self.decisions.pop(call.call_id, None)
         reason = self._approval_reason(call, tool, grants)
         if decision is None and reason is not None:
-            never = rules.why_never_always(self.policy, call.name)
-            why = reason if never is None else f"{reason} {never}"
-            always = None if never is None else False
-            question = (call.call_id, call.name, call.args, why, call.provider, _other_text(call), always)
+            why_not_always = rules.why_never_always(self.policy, call.name)
+            why = reason if why_not_always is None else f"{reason} {why_not_always}"
+            may_always = None if why_not_always is None else False
+            question = (call.call_id, call.name, call.args, why, call.provider, _other_text(call), may_always)
             decision = (await self.out.ask(ApprovalRequested(self.out.new_approval_id(), *question))).decision
         if decision != "deny":
             await self._perform(call, tool)
+
+    async def _ask_user(self, call: RequestedCall) -> None:
+        """The answer is the result of the call. The run parks: its next execution begins with the result."""
+        question = (call.call_id, call.name, call.args, "", call.provider, _other_text(call))
+        answer = await self.out.ask(ApprovalRequested(self.out.new_user_question_id(), *question))
+        await self.log.commit(ToolFinished(call.call_id, result_of(answer.decision, answer.note)))
 
     def _refusal(self, call: RequestedCall) -> str | None:
         """Why the call gets an error result without being run, or None."""
@@ -210,7 +221,4 @@ async def _run_together(jobs: Sequence[Callable[[], Coroutine[Any, Any, None]]])
             for job in jobs:
                 tg.start_soon(job)
     except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
+        raise first_error(group) from None

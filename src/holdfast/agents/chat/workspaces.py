@@ -1,12 +1,17 @@
-"""Working directories of agents, one per session."""
+"""Working directories of agents, one per session. Other directories that agent programs may work in:
+`agents.acp.directories`. When the directory of a session is erased: `engine.retention`."""
 
 import hashlib
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from holdfast.core.ids import SessionId
+from holdfast.tools.workspace.private_directory import remove_directory
+from holdfast.tools.workspace.trash import SessionTrash
+
+WORKSPACES: Final = "workspaces"  # The directory, inside the data directory, that agents work in
+TRASH: Final = "trash"  # The directory, inside the data directory, of what people deleted
 
 
 def workspace(root: Path, sid: SessionId) -> Path:
@@ -22,29 +27,27 @@ def agent_session_file(root: Path, sid: SessionId) -> Path:
     return root / f"{workspace(root, sid).name}.agent.json"
 
 
+def session_trash(data_dir: Path, sid: SessionId) -> SessionTrash:
+    """What people deleted in the session's working directory, which may be elsewhere."""
+    return SessionTrash(workspace(data_dir / TRASH, sid))
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceDirectories:
-    """`ports.files.Workspaces`."""
+    """`ports.files.WorkspaceEraser`."""
 
-    root: Path
+    data_dir: Path
 
     def erase(self, sid: SessionId) -> None:
-        directory = workspace(self.root, sid)
-        agent_session_file(self.root, sid).unlink(missing_ok=True)
+        root = self.data_dir / WORKSPACES
+        agent_session_file(root, sid).unlink(missing_ok=True)
+        remove_directory(session_trash(self.data_dir, sid).directory)
+        remove_directory(workspace(root, sid))
+
+    def expire_trash(self, now: float) -> None:
         try:
-            shutil.rmtree(directory)
+            found = list((self.data_dir / TRASH).iterdir())
         except FileNotFoundError:
             return
-        except PermissionError:  # a command removed its own permissions
-            _restore_permissions(directory)
-            shutil.rmtree(directory)
-
-
-def _restore_permissions(directory: Path) -> None:
-    """Make directories writable again. Symlinks are skipped: they may lead outside."""
-    directory.chmod(0o700)
-    for path, names, _ in os.walk(directory):
-        for name in names:
-            below = Path(path, name)
-            if not below.is_symlink():
-                below.chmod(0o700)
+        for directory in found:
+            SessionTrash(directory).expire(now)

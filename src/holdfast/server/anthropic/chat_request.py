@@ -1,10 +1,11 @@
-"""Translates a call of `/v1/messages` into a chat completion, which has a place for all of it. Pure."""
+"""Translates a call of `/v1/messages` into a chat completion, which can express all of it. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 from pydantic import ValidationError
 
+from holdfast.core.validation_text import validation_text
 from holdfast.server.anthropic import schemas as a
 from holdfast.server.anthropic.errors import THREAD_UNSUPPORTED
 from holdfast.server.openai.errors import ParameterError
@@ -46,7 +47,9 @@ def chat_request(body: a.MessagesRequest) -> tuple[ChatRequest, list[str]]:
         return ChatRequest.model_validate(known), ignored
     except ValidationError as error:
         first = error.errors()[0]
-        raise ParameterError(str(first["loc"][0]), f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ParameterError(
+            str(first["loc"][0]), f"{'.'.join(map(str, first['loc']))}: {validation_text(first)}"
+        ) from None
 
 
 def messages(body: a.CountTokensRequest) -> list[dict[str, Any]]:

@@ -1,9 +1,11 @@
 """Translates the journal of a run into the events of a streamed message, and an ended run into a whole message."""
 
-import json
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from holdfast.core import events as ev
+from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
 from holdfast.core.run import Run
 from holdfast.core.transcript import Transcript
@@ -47,11 +49,13 @@ def render_message(run: Run, ended: Transcript, *, server_tools: bool) -> bytes:
 
 
 def _input(arguments: str) -> Json:
+    """The object that the format has instead of text; a client could not parse one with an infinite number."""
     try:
-        value = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
+        value = from_json(arguments or "{}", allow_inf_nan=False)
+    except ValueError:
         value = None
-    return value if isinstance(value, dict) else {"invalid": arguments}
+    is_valid = isinstance(value, dict) and find_non_finite(value) is None
+    return value if is_valid else {"invalid": arguments}
 
 
 class MessageEvents(Translator):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from holdfast.server.openai.schemas import MAX_PARTS, Effort, Share, ShortText, Text, TokenLimit
+from holdfast.server.openai.schemas import MAX_PARTS, Effort, Items, LongItems, Share, ShortText, Text, TokenLimit
 
 
 class AnthropicItem(BaseModel):
@@ -57,7 +57,7 @@ class AnthropicToolResult(AnthropicItem):
     content: (
         str
         | Annotated[
-            list[Annotated[AnthropicText | AnthropicImage, Field(discriminator="type")]], Field(max_length=MAX_PARTS)
+            Items[Annotated[AnthropicText | AnthropicImage, Field(discriminator="type")]], Field(max_length=MAX_PARTS)
         ]
     ) = ""
 
@@ -76,7 +76,7 @@ AnthropicBlock = Annotated[
 
 class AnthropicInput(AnthropicItem):
     role: Literal["user", "assistant", "system"]
-    content: str | Annotated[list[AnthropicBlock], Field(max_length=MAX_PARTS)]
+    content: str | Annotated[Items[AnthropicBlock], Field(max_length=MAX_PARTS)]
 
 
 class AnthropicTool(AnthropicItem):
@@ -109,9 +109,9 @@ class AnthropicOutputConfig(AnthropicItem):
 
 class CountTokensRequest(AnthropicItem):
     model: ShortText
-    messages: Annotated[list[AnthropicInput], Field(min_length=1, max_length=10_000)]
-    system: Text | Annotated[list[AnthropicText], Field(max_length=MAX_PARTS)] | None = None
-    tools: Annotated[list[AnthropicTool], Field(max_length=500)] | None = None
+    messages: Annotated[LongItems[AnthropicInput], Field(min_length=1, max_length=10_000)]
+    system: Text | Annotated[Items[AnthropicText], Field(max_length=MAX_PARTS)] | None = None
+    tools: Annotated[Items[AnthropicTool], Field(max_length=500)] | None = None
 
 
 class MessagesRequest(CountTokensRequest):

@@ -1,4 +1,5 @@
-"""Approvals of an agent's tools in OpenAI's format: the client answers an `mcp_approval_request`."""
+"""Approvals of an agent's tools in OpenAI's format: the client answers an `mcp_approval_request`. Which answer counts:
+`engine.transactions.approvals`."""
 
 from holdfast.core.errors import AlreadyDecidedError, NotFoundError
 from holdfast.core.ids import ApprovalId, RunId

@@ -1,5 +1,5 @@
 """Translates the journal of a run into the chunks of a streamed chat completion, and an ended run into a whole
-completion."""
+completion. How a failure is reported: `streaming`."""
 
 import json
 from typing import Any, Final

@@ -86,7 +86,7 @@ def custom_input(arguments: str) -> str:
     """The input of a custom tool. A model that writes free text instead of arguments means the same."""
     try:
         read = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
     text = read.get(_INPUT) if isinstance(read, dict) else None
     return text if isinstance(text, str) else arguments

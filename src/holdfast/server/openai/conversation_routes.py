@@ -1,7 +1,8 @@
 """Conversations below `/v1`, which are sessions, and their items, which are parts of messages."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from anyio import to_thread
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -9,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.session import Message, Session
 from holdfast.server.context import ApiContext
-from holdfast.server.openai import ids, input_items, model_names, parameters, submit
+from holdfast.server.openai import ids, input_items, item_pages, model_names, parameters, submit
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.file_parts import StoredTurn, store_turns
 from holdfast.server.openai.input_items import TurnBuilder
@@ -28,7 +29,7 @@ _ANY_MODEL = Target("", DIRECT, None, frozenset({"images", "documents"}))
 async def create_conversation(
     api: ApiContext, request: Request, body: s.ConversationRequest | None = None
 ) -> s.ConversationObject:
-    """Create a session, which `conversation` of a response names."""
+    """Create a conversation, which is a session. Responses can name it as `conversation`."""
     metadata = {} if body is None else body.metadata or {}
     turns = await _store(
         api, request, (body and body.items) or [], None
@@ -72,35 +73,37 @@ async def list_conversation_items(
     conversation_id: ConversationId,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
-    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    after: Annotated[str | None, Field(max_length=200, description="List what follows this id.")] = None,
     include: Annotated[list[str] | None, Field(max_length=20)] = None,
 ) -> Response:
-    """The items of the shown branch."""
-    return JSONResponse(input_items.page(await _items(api, conversation_id), limit, order, after))
+    """The items of the shown branch. A page ends before `limit` where it would be larger than about 8 MB."""
+    session = await submit.find_conversation(api, conversation_id)
+    return await item_pages.list_branch(api, session.id, session.head, limit, order, after)
 
 
 @router.post("/conversations/{conversation_id}/items", returns=s.InputItemList)
 async def create_conversation_items(
     api: ApiContext, request: Request, conversation_id: ConversationId, body: s.ConversationItemsRequest
 ) -> Response:
-    """Add items below the head, without an answer."""
+    """Add items after the last message, without an answer."""
     session = await submit.find_conversation(api, conversation_id)
     added = _messages(api, session, await _store(api, request, body.items, session))
     await api.engine.sessions.append(session.id, added)
-    return JSONResponse(input_items.page(input_items.list_items(added), len(body.items), "asc", None))
+    page = await to_thread.run_sync(item_pages.render_items, added, len(body.items))
+    return Response(page, media_type="application/json")
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}", returns=s.ItemObject)
 async def retrieve_conversation_item(api: ApiContext, conversation_id: ConversationId, item_id: ItemId) -> Response:
-    for item in await _items(api, conversation_id):
-        if item["id"] == item_id:
-            return JSONResponse(item)
-    raise NotFoundError("item", item_id)
-
-
-async def _items(api: ApiContext, conversation_id: str) -> list[dict[str, Any]]:
     session = await submit.find_conversation(api, conversation_id)
-    return [] if session.head is None else input_items.list_items(await api.engine.messages.path(session.head))
+    path = [] if session.head is None else await api.engine.messages.path_entries(session.id, session.head)
+    at = item_pages.find_item(path, item_id)
+    if at < len(path):
+        (items,) = await api.engine.messages.map_by_id(session.id, [path[at].id], lambda m: input_items.list_items([m]))
+        for item in items:
+            if item["id"] == item_id:
+                return JSONResponse(item)
+    raise NotFoundError("item", item_id)
 
 
 async def _store(

@@ -1,5 +1,6 @@
 """Errors in OpenAI's shape, `{"error": {message, type, param, code}}`. They have the statuses of the native API, except
-that an invalid request is a 400."""
+that an invalid request is a 400. A run that fails before its first output has such a status; later its stream says so
+(`streaming`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -9,8 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from holdfast.core import errors as e
 from holdfast.core.events import Failure
+from holdfast.core.validation_text import validation_text
+from holdfast.ports.model import UNSUPPORTED
 from holdfast.server import problem_details
 from holdfast.server.routing import RequestValidationError
+from holdfast.server.validation_errors import path_in_body
 
 _TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
@@ -19,6 +23,7 @@ _TYPES: Final[Mapping[int, str]] = {
 }
 
 
+_QUOTA: Final = "insufficient_quota"
 _AVAILABLE: Final = (
     "Below /v1 there are models, chat/completions, responses, conversations, messages and embeddings; /docs describes "
     "them. The base URL of a client ends in /v1."
@@ -72,9 +77,14 @@ def response_of(error: Exception) -> Response:
             return error_response(404, message, "model_not_found", "model")
         case e.InvalidInputError(field, problem):
             return error_response(400, f"{field}: {problem}", "invalid_value", field)
+        case e.BudgetReachedError():
+            # Under OpenAI's own code of a used-up budget, which clients show instead of repeating the request.
+            body = error_body(429, str(error), _QUOTA)
+            body["error"]["type"] = _QUOTA
+            return JSONResponse(body, 429, problem_details.retry_headers(error))
         case e.HoldfastError():
             status = {422: 400, 412: 400}.get(problem_details.status_of(error), problem_details.status_of(error))
-            headers = {"Retry-After": str(problem_details.RETRY_AFTER)} if status == 503 else None
+            headers = problem_details.retry_headers(error)
             return error_response(status, str(error), error.code.replace("-", "_"), None, headers)
         case RequestValidationError():
             return _validation_response(error.errors, error.body)
@@ -108,26 +118,17 @@ def _validation_response(found: Sequence[Any], body: Any) -> Response:
             return error_response(400, message, "invalid_value", param)
         case kind:
             code = "invalid_type" if kind.endswith(("_type", "_unicode")) else "invalid_value"
-            return error_response(400, f"Invalid value for '{param}': {error['msg']}.", code, param)
+            return error_response(400, f"Invalid value for '{param}': {validation_text(error)}.", code, param)
 
 
 def _path(error: Mapping[str, Any], body: Any) -> list[str | int]:
-    """The path of the invalid value. Pydantic puts the names of types between the steps; these are not in the body."""
+    """The path of the invalid value. If its type is unknown, it ends with the field that names the type."""
     steps: list[str | int]
     source, *steps = error["loc"]
     if source != "body":
         return steps[-1:]
-    path: list[str | int] = []
-    at: Any = body
-    for step in steps:
-        is_key = isinstance(at, dict) and step in at
-        is_index = isinstance(at, list) and isinstance(step, int) and step < len(at)
-        if is_key or is_index:
-            path.append(step)
-            at = at[step]
-    if error["type"] == "missing":
-        path += steps[-1:]
-    elif error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+    path = path_in_body(error, steps, body)
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         path.append("role" if error["ctx"]["discriminator"] == "'role'" else "type")
     return path
 
@@ -147,5 +148,7 @@ _FAILURES: Final[Mapping[str, tuple[int, str]]] = {
 
 def of_failure(failure: Failure) -> tuple[int, dict[str, Any]]:
     """The error of a failed run, and its status if nothing was sent yet."""
+    if failure.code.startswith(UNSUPPORTED):
+        return 400, error_body(400, failure.message, "unsupported_parameter")
     status, code = _FAILURES.get(failure.code, (500, failure.code.replace("-", "_")))
     return status, error_body(status, failure.message, code)

@@ -1,7 +1,7 @@
-"""Stores the turns of a call: their files become stored files, those that are named by URL after they are fetched."""
+"""Stores the files in the turns of a call; those that are named by URL are fetched first.
+Sizes and time: `server.context.ServerLimits`."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import anyio
@@ -10,26 +10,39 @@ from starlette.types import Receive
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.parts import Part
+from holdfast.core.size_text import size_text
 from holdfast.ports.tool import ToolError
 from holdfast.server.context import ApiContext
 from holdfast.server.disconnects import run_while_connected
 from holdfast.server.openai.errors import ParameterError, unsupported
-from holdfast.server.openai.input_items import DraftPart, DraftTurn, InlineFile, RemoteFile, UploadedFile
+from holdfast.server.openai.input_items import DraftTurn, InlineFile, RemoteFile, UploadedFile
 from holdfast.server.openai.model_names import Target
 from holdfast.server.uploads import SNIFF, clean_file_name, detect_media_type
 
 StoredTurn = tuple[str, list[Part]]  # The role, and the parts
+GivenFile = InlineFile | UploadedFile | RemoteFile
+MAX_FILES: Final = 100  # Of one call, however they are given
 MAX_REMOTE_FILES: Final = 20
 
 
 async def store_turns(
     api: ApiContext, turns: Sequence[DraftTurn], target: Target, receive: Receive
 ) -> list[StoredTurn]:
-    """The files that are named by URL share one limit of time and size, and are not fetched for a client that has
-    disconnected."""
-    remote = [part for turn in turns for part in turn.parts if isinstance(part, RemoteFile)]
-    fetched = await run_while_connected(receive, partial(_fetch, api, remote)) if remote else {}
-    return [(turn.role, [await _store(api, part, target, fetched) for part in turn.parts]) for turn in turns]
+    """With their files stored. Those that are named by URL share one limit of time and size. Nothing is fetched or
+    stored for a client that has disconnected."""
+    files = [part for turn in turns for part in turn.parts if isinstance(part, GivenFile)]
+    if len(files) > MAX_FILES:
+        raise ParameterError(files[MAX_FILES].param, f"A call may have {MAX_FILES} files.")
+
+    async def store() -> list[StoredTurn]:
+        remote = [file for file in files if isinstance(file, RemoteFile)]
+        fetched = await _fetch(api, remote) if remote else {}
+        return [
+            (turn.role, [await _store(api, p, target, fetched) if isinstance(p, GivenFile) else p for p in turn.parts])
+            for turn in turns
+        ]
+
+    return await run_while_connected(receive, store) if files else await store()
 
 
 async def _fetch(api: ApiContext, files: Sequence[RemoteFile]) -> Mapping[RemoteFile, InlineFile]:
@@ -51,13 +64,13 @@ async def _fetch(api: ApiContext, files: Sequence[RemoteFile]) -> Mapping[Remote
         problem = f"the files of a call must arrive within {api.limits.fetch_seconds:g} seconds"
         raise ParameterError(param, f"'{param}' could not be fetched: {problem}") from None
     except ToolError as error:
-        shared = f" (the files of a call share {api.limits.max_file:,} bytes)" if found else ""
+        shared = f" (the files of a call share {size_text(api.limits.max_file)})" if found else ""
         raise ParameterError(param, f"'{param}' could not be fetched: {error}{shared}") from None
     return found
 
 
-async def _store(api: ApiContext, part: DraftPart, target: Target, fetched: Mapping[RemoteFile, InlineFile]) -> Part:
-    match fetched[part] if isinstance(part, RemoteFile) else part:
+async def _store(api: ApiContext, file: GivenFile, target: Target, fetched: Mapping[RemoteFile, InlineFile]) -> Part:
+    match fetched[file] if isinstance(file, RemoteFile) else file:
         case InlineFile(param, name, declared, data):
             kind = detect_media_type(data[:SNIFF], declared)
             if kind is None or not data:
@@ -68,14 +81,12 @@ async def _store(api: ApiContext, part: DraftPart, target: Target, fetched: Mapp
                 return (await api.engine.attachments.add(incoming, clean_file_name(name), kind)).part()
         case UploadedFile(param, file_id):
             try:
-                file = await api.engine.attachments.file(file_id)
+                stored = await api.engine.attachments.file(file_id)
             except NotFoundError:
                 message = f"File with id '{file_id[:100]}' not found. Upload files with POST /api/files."
                 raise ParameterError(param, message) from None
-            _check_readable(file.media_type, param, target)
-            return file.part()
-        case stored:
-            return stored
+            _check_readable(stored.media_type, param, target)
+            return stored.part()
 
 
 def _check_readable(kind: str, param: str, target: Target) -> None:

@@ -44,7 +44,12 @@ def approval_id(request: str) -> ApprovalId:
 
 def item_id(kind: str, run: RunId, index: int) -> str:
     """`msg_…_0`: the run, and the index in its output."""
-    return f"{kind}_{run.removeprefix(_RUN)}_{index}"
+    return f"{kind}_{item_holder(run)}_{index}"
+
+
+def item_holder(run: RunId) -> str:
+    """What the ids of a run's output items have in common."""
+    return run.removeprefix(_RUN)
 
 
 def parse_item_id(item: str) -> tuple[RunId, int]:

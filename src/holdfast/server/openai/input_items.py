@@ -345,16 +345,3 @@ def _assistant_items(message: Message) -> list[dict[str, Any]]:
     run = message.run_id or RunId(message.id)
     items = render_parts(run, message.parts, complete=message.status == "complete", server_tools=server_tools)
     return [json.loads(item) for item in items]
-
-
-def page(items: list[dict[str, Any]], limit: int, order: str, after: str | None) -> dict[str, Any]:
-    if order == "desc":
-        items = items[::-1]
-    if after is not None:
-        ids = [item["id"] for item in items]
-        if after not in ids:
-            raise ParameterError("after", f"The list has no item '{after[:100]}'.")
-        items = items[ids.index(after) + 1 :]
-    shown = items[:limit]
-    first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)
-    return {"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": len(items) > limit}

@@ -4,12 +4,12 @@ this server (`agent:NAME`), which runs the server's."""
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.core.chat_settings import MODEL_SETTINGS
 from holdfast.core.errors import NotFoundError
 from holdfast.server.context import ApiContext
 
 DIRECT: Final = "direct"  # The agent that passes a call to one model and adds nothing
 AGENT_PREFIX: Final = "agent:"
-_AGENT_SETTINGS: Final = frozenset({"temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "stop"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ async def resolve_model(api: ApiContext, name: str | None) -> Target:
     if name is not None and name.startswith(AGENT_PREFIX):
         agent = name.removeprefix(AGENT_PREFIX)
         programs = () if api.programs is None else await api.programs.list()
-        if agent not in {*(known for known, _ in api.agents), *(program.name for program in programs)}:
+        if agent not in {*(known for known, *_ in api.agents), *(program.name for program in programs)}:
             raise NotFoundError("model", name)
         default = None if api.models is None else await api.models.default()
         accepted = frozenset[str]() if api.models is None or default is None else await api.models.knows(default)
-        return Target(name, agent, None, (accepted & _AGENT_SETTINGS) | {"images", "documents"})
+        return Target(name, agent, None, accepted.intersection(MODEL_SETTINGS) | {"images", "documents"})
     if api.models is None:
         raise NotFoundError("model", name or "")
     model = name or await api.models.default() or ""

@@ -1,5 +1,6 @@
-"""Resolves the `model` of a call, and decides about every other parameter: honored, refused by name, or ignored and
-reported as ignored. The honored ones become settings of the run, under the names that chat completions have for them.
+"""Resolves the `model` of a call, and decides about every other known parameter: honored, refused by name, or ignored
+and reported as ignored. The honored ones become settings of the run, under the names that chat completions have for
+them. Unknown ones are refused by `schemas`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.core.parts import Json
+from holdfast.core.session import API
 from holdfast.server.openai import client_tools
 from holdfast.server.openai import schemas as s
 from holdfast.server.openai.errors import ParameterError, unsupported
 from holdfast.server.openai.model_names import Target
 
-SOURCE: Final = "openai"  # `source` in the settings of a session that a client of this API started
+SOURCE: Final = API
 REFUSED: Final[Mapping[str, str]] = {
     "n": "A call makes one answer. Send the call again for another.",
     "logprobs": "Log probabilities are not available.",

@@ -1,5 +1,5 @@
 """The response object: the parameters of the call, the status of its run, and the output items, which the event stream
-renders with the same code."""
+renders with the same code. Its ids: `ids`; numbers of events: `response_events`."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +9,21 @@ from typing import Any, Final, Literal
 
 from holdfast.core.events import ApprovalRequested, Failure, RunEnded, Usage, unquoted
 from holdfast.core.ids import RunId
-from holdfast.core.parts import FilePart, Json, Part, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
+from holdfast.core.parts import (
+    FilePart,
+    Json,
+    Part,
+    PlanPart,
+    ReasoningPart,
+    RememberedPart,
+    SteeredPart,
+    TextPart,
+    ToolPart,
+)
 from holdfast.core.run import Run
 from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
+from holdfast.ports.model import UNSUPPORTED
 from holdfast.server.openai import errors, ids
 from holdfast.server.openai.client_tools import ClientTools, custom_input, of_tools, sent_tools
 from holdfast.server.openai.json_bytes import as_text, dump, escape
@@ -53,6 +64,11 @@ def stored_parameters(
             "tool_choice": sent.get("tool_choice"),
         }
     return stored
+
+
+MODEL_SETTING: Final = ("openai", "model")
+BACKGROUND_SETTING: Final = ("openai", "background")
+"""Where the settings of a run have these. Those of a chat completion have a model only."""
 
 
 def _settings(run: Run) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -166,7 +182,7 @@ def status_of_ended(ended: Run | Transcript | RunEnded, usage: Usage | None) -> 
 def _error(failure: Failure) -> Json:
     """With the fields of an error response, which some clients require."""
     kind = errors.of_failure(failure)[1]["error"]["type"]
-    code = _CODES.get(failure.code, "server_error")
+    code = _CODES.get("bad-request" if failure.code.startswith(UNSUPPORTED) else failure.code, "server_error")
     return {"code": code, "message": failure.message, "type": kind, "param": None}
 
 
@@ -322,10 +338,11 @@ class OutputItem:
 
 
 def _is_json_object(text: str) -> bool:
-    """The arguments of a call are complete if they are: the beginning of a JSON object is not one."""
+    """The arguments of a call are complete if they are: the beginning of a JSON object is not one, and neither is one
+    that is nested too deeply to be parsed."""
     try:
         return isinstance(json.loads(text), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -340,7 +357,7 @@ def _result_fields(call: ToolPart) -> dict[str, object]:
 
 def output_parts(parts: Iterable[Part]) -> list[Part]:
     """The parts that are output items, in order: the index of an item is its index here."""
-    return [part for part in parts if not isinstance(part, RememberedPart | FilePart | PlanPart)]
+    return [part for part in parts if not isinstance(part, RememberedPart | FilePart | PlanPart | SteeredPart)]
 
 
 def render_parts(

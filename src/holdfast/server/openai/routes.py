@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.events import Failure
@@ -25,6 +25,7 @@ from holdfast.server.openai import (
     chat_chunks,
     ids,
     input_items,
+    item_pages,
     json_bytes,
     model_names,
     parameters,
@@ -38,7 +39,7 @@ from holdfast.server.openai.input_items import TurnBuilder
 from holdfast.server.openai.response_events import ResponseEvents
 from holdfast.server.openai.submit import ApiCall
 from holdfast.server.parameters import MAX_SEQ, IdempotencyKey
-from holdfast.server.routing import STREAM_RESPONSE, Router
+from holdfast.server.routing import STREAM_RESPONSE, Router, body_size, run_sized
 
 router = Router("openai", "/v1", s.ERRORS)
 
@@ -54,7 +55,7 @@ async def _available_models(api: ApiContext) -> list[s.ModelObject]:
     models = [] if api.models is None else [model for model in await api.models.list() if model.available]
     names = [(model.id, model.provider) for model in models]
     programs = () if api.programs is None else await api.programs.list()
-    agents = [name for name, _ in api.agents if name != model_names.DIRECT]
+    agents = [name for name, *_ in api.agents if name != model_names.DIRECT]
     agents += [program.name for program in programs if program.available]
     names += [(f"{model_names.AGENT_PREFIX}{name}", "holdfast") for name in agents]
     return [s.ModelObject(id=name, object="model", created=0, owned_by=owner) for name, owner in names]
@@ -82,7 +83,8 @@ async def create_embeddings(api: ApiContext, body: s.EmbeddingRequest) -> Respon
     if api.models is None:
         raise NotFoundError("model", body.model)
     await api.models.knows(body.model)  # raises NotFoundError
-    sent = body.model_dump(exclude={"model", "user"}, exclude_none=True)
+    await api.engine.usage.require_budget()
+    sent = {name: value for name, value in body if name not in ("model", "user") and value is not None}
     try:
         return streaming.json_response(200, await api.models.embed(body.model, sent))
     except AgentError as error:
@@ -103,12 +105,11 @@ async def chat_completion(
     """Answer the last message. The run ends when the client disconnects, unless its lifetime is detached; headers
     of the response name the run."""
     target = await model_names.resolve_model(api, body.model)
-    settings = parameters.settings_of_chat(body, target)
-    turns = TurnBuilder("messages")
-    input_items.read_messages(body.messages, turns)
+    size = await body_size(request)
+    settings, turns = await run_sized(partial(submit.read_chat, body, target), size)
     if body.store is False and lifetime == "detached":
         raise ParameterError("store", "A detached run must be stored. Omit 'store', or use the lifetime 'attached'.")
-    call = ApiCall(body, target, settings, turns, key, lifetime or "attached", request.receive)
+    call = ApiCall(body, target, settings, turns, key, lifetime or "attached", request.receive, size)
 
     def respond(run: Run, subscription: RunSubscription, connection: AsyncExitStack | None) -> Response:
         constant = chat_chunks.constant_fields(run, "chat.completion.chunk" if body.stream else "chat.completion")
@@ -212,7 +213,6 @@ async def _read_call(
     if body.store is False and (lifetime == "detached" or body.conversation is not None):
         message = "A background run, and a response in a conversation, must be stored. Omit 'store'."
         raise ParameterError("store", message)
-    settings = parameters.settings_of_response(body, target)
     previous = session = None
     turns = TurnBuilder("input")
     if body.previous_response_id is not None:
@@ -225,18 +225,20 @@ async def _read_call(
         if found.head is not None:
             turns.calls |= await submit.earlier_calls(api, found.head)
     referenced = await submit.referenced_parts(api, body.input, "input")
-    input_items.read_input(body.input, turns, referenced)
-    return ApiCall(body, target, settings, turns, key, lifetime, request.receive, previous, session)
+    size = await body_size(request)
+    settings = await run_sized(partial(parameters.settings_of_response, body, target), size)
+    await run_sized(partial(input_items.read_input, body.input, turns, referenced), size)
+    return ApiCall(body, target, settings, turns, key, lifetime, request.receive, size, previous, session)
 
 
 @router.post("/responses/input_tokens")
-async def count_input_tokens(api: ApiContext, body: s.InputTokensRequest) -> s.InputTokens:
+async def count_input_tokens(api: ApiContext, request: Request, body: s.InputTokensRequest) -> s.InputTokens:
     """An estimate of the input's tokens: four bytes of its JSON count as one."""
     sent: list[Json] = [body.instructions or "", body.input, body.tools]
     if body.previous_response_id is not None:
         run = await submit.previous_run(api, body.previous_response_id)
         sent.append(input_items.list_items(await api.engine.messages.path(run.message_id)))
-    size = len(json_bytes.dump(sent))
+    size = len(await run_sized(partial(json_bytes.dump, sent), await body_size(request)))
     return s.InputTokens(object="response.input_tokens", input_tokens=-(-size // 4))
 
 
@@ -282,14 +284,13 @@ async def response_input_items(
     response_id: ResponseId,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
-    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    after: Annotated[str | None, Field(max_length=200, description="List what follows this id.")] = None,
     include: Include = None,
     include_array: IncludeArray = None,
 ) -> Response:
-    """What the model was shown, including the earlier conversation."""
+    """List what the model was shown, including the earlier conversation."""
     run = await _run(api, response_id)
-    items = input_items.list_items(await api.engine.messages.path(run.user_message_id))
-    return JSONResponse(input_items.page(items, limit, order, after))
+    return await item_pages.list_branch(api, run.session_id, run.user_message_id, limit, order, after)
 
 
 def _stream(

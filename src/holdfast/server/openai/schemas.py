@@ -6,9 +6,9 @@ is decided in `parameters.py`. Items, messages and tools may carry more fields t
 what they were given.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from holdfast.core.run import Lifetime
 from holdfast.core.session_limits import MAX_TEXT
@@ -26,6 +26,16 @@ class Reply(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
+def _let_others_run(item: Any) -> Any:
+    """Pydantic holds the interpreter while it validates. A call of a function is where a thread gives it up, so a long
+    list that is validated in one does not stop the event loop."""
+    return item
+
+
+ItemT = TypeVar("ItemT")
+Items = Annotated[list[ItemT], Field(fail_fast=True)]  # Describing every wrong item would take longer than all else
+LongItems = Items[Annotated[ItemT, AfterValidator(_let_others_run)]]
+
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 MAX_PARTS: Final = 2_000  # Of one message
 MAX_TOOLS: Final = 500
@@ -36,7 +46,8 @@ Penalty = Annotated[float, Field(ge=-2, le=2)]
 TokenLimit = Annotated[int, Field(ge=1, le=100_000_000)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Metadata = Annotated[
-    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
+    Field(max_length=16, fail_fast=True),
 ]
 LifetimeHeader = Annotated[
     Lifetime | None,
@@ -87,7 +98,7 @@ class FileContentPart(FileSource):
 ContentPart = Annotated[
     TextContentPart | RefusalContentPart | ImageContentPart | FileContentPart, Field(discriminator="type")
 ]
-Content = str | Annotated[list[ContentPart], Field(max_length=MAX_PARTS)]
+Content = str | Annotated[Items[ContentPart], Field(max_length=MAX_PARTS)]
 
 
 # ---- input items of a response ----
@@ -192,7 +203,7 @@ class NamespaceTool(CallItem):
     type: Literal["namespace"]
     name: Annotated[str, Field(min_length=1)]
     tools: Annotated[
-        list[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MAX_TOOLS)
+        Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MAX_TOOLS)
     ]
 
 
@@ -218,7 +229,7 @@ class AdditionalToolsItem(CallItem):
     """Tools of the call, sent among its input."""
 
     type: Literal["additional_tools"]
-    tools: Annotated[list[ResponseTool], Field(max_length=MAX_TOOLS)]
+    tools: Annotated[Items[ResponseTool], Field(max_length=MAX_TOOLS)]
 
 
 def _item_type(item: Any) -> str | None:
@@ -267,7 +278,7 @@ class ChatAssistantMessage(CallItem):
     content: Content | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
-    tool_calls: Annotated[list[ChatToolCall], Field(max_length=MAX_PARTS)] | None = None
+    tool_calls: Annotated[Items[ChatToolCall], Field(max_length=MAX_PARTS)] | None = None
     function_call: JsonValue = None
 
 
@@ -375,12 +386,12 @@ class CommonParameters(RequestModel):
 
 
 class ResponseRequest(CommonParameters):
-    input: Text | Annotated[list[InputItem], Field(max_length=10_000)]
+    input: Text | Annotated[LongItems[InputItem], Field(max_length=10_000)]
     instructions: Text | None = None
     previous_response_id: ShortText | None = None
     conversation: ShortText | ConversationReference | None = None
     background: bool | None = None
-    tools: Annotated[list[ResponseTool], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[Items[ResponseTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice | ChosenFunction | None = None
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
@@ -397,8 +408,8 @@ class ResponseRequest(CommonParameters):
 
 
 class ChatRequest(CommonParameters):
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
-    tools: Annotated[list[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
+    messages: Annotated[LongItems[ChatMessage], Field(min_length=1, max_length=10_000)]
+    tools: Annotated[Items[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice | ChosenChatFunction | None = None
     n: int | None = None
     stop: Text | Annotated[list[Text], Field(max_length=16)] | None = None
@@ -436,7 +447,7 @@ class EmbeddingRequest(RequestModel):
 
 class ConversationRequest(RequestModel):
     metadata: Metadata | None = None
-    items: Annotated[list[InputItem], Field(max_length=20)] | None = None
+    items: Annotated[LongItems[InputItem], Field(max_length=20)] | None = None
 
 
 class ConversationUpdate(RequestModel):
@@ -444,7 +455,7 @@ class ConversationUpdate(RequestModel):
 
 
 class ConversationItemsRequest(RequestModel):
-    items: Annotated[list[InputItem], Field(min_length=1, max_length=20)]
+    items: Annotated[LongItems[InputItem], Field(min_length=1, max_length=20)]
 
 
 class InputTokensRequest(RequestModel):
@@ -507,7 +518,7 @@ class InputItemList(Reply):
     has_more: bool
 
 
-class StoredList(Reply):
+class StoredCompletionList(Reply):
     object: Literal["list"]
     data: list[dict[str, Any]]
     has_more: bool

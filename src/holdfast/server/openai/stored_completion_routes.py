@@ -1,61 +1,84 @@
 """Stored chat completions: the runs that chat completions made, read and erased."""
 
-import json
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import LOCAL
 from holdfast.core.run import Run
+from holdfast.core.session import Message
 from holdfast.core.transcript import Transcript
-from holdfast.ports.store import RunQuery
+from holdfast.ports.store import PathEntry, RunQuery
 from holdfast.server.context import ApiContext
-from holdfast.server.openai import chat_chunks, chat_messages, ids, input_items, response_object
+from holdfast.server.openai import chat_chunks, chat_messages, ids, item_pages, response_object
 from holdfast.server.openai import schemas as s
+from holdfast.server.openai.errors import ParameterError
 from holdfast.server.routing import Router
 
 router = Router("openai", "/v1", s.ERRORS)
 
 CompletionId = Annotated[str, Field(max_length=200, description="Id of a chat completion.")]
-_SCANNED = 1000  # Runs that a list looks at
+_SCANNED: Final = 1000  # Runs that a list looks at
 
 
-@router.get("/chat/completions", returns=s.StoredList)
+@router.get("/chat/completions", returns=s.StoredCompletionList)
 async def list_completions(
     api: ApiContext,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
-    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    after: Annotated[str | None, Field(max_length=200, description="List what follows this id.")] = None,
     model: Annotated[str | None, Field(max_length=500)] = None,
 ) -> Response:
-    """The complete ones among the newest runs."""
-    runs = await api.engine.runs.list(RunQuery(LOCAL, status=["complete"], limit=_SCANNED))
-    runs = [run for run in runs if _is_completion(run) and model in (None, response_object.model_name(run))]
-    by_id = {ids.completion_id(run.id): run for run in reversed(runs)}
-    found = input_items.page([{"id": name} for name in by_id], limit, order, after)
-    return JSONResponse({**found, "data": [await _completion(api, by_id[item["id"]]) for item in found["data"]]})
+    """List complete ones of the newest runs. A page ends before `limit` if it would be larger than about 8 MB."""
+    before = None
+    if after is not None:
+        try:
+            last = await _run(api, after)
+        except NotFoundError:
+            raise ParameterError("after", f"The list has no item '{after[:100]}'.") from None
+        before = (last.created_at, last.id)
+    query = RunQuery(
+        LOCAL,
+        status=["complete"],
+        limit=limit + 1,
+        before=before,
+        oldest_first=order == "asc",
+        among_newest=_SCANNED,
+        settings_with={response_object.MODEL_SETTING: model},
+        settings_without=[response_object.BACKGROUND_SETTING],
+    )
+    page = item_pages.ItemPage(limit)
+    for listed in await api.engine.runs.list(query):
+        try:
+            completion = await _completion(api, await api.engine.runs.get(listed.id))
+        except NotFoundError:  # erased meanwhile
+            continue
+        if not page.add(ids.completion_id(listed.id), completion):
+            break
+    return Response(page.render(), media_type="application/json")
 
 
 @router.get("/chat/completions/{completion_id}", returns=s.ChatCompletion)
 async def retrieve_completion(api: ApiContext, completion_id: CompletionId) -> Response:
     run = await _run(api, completion_id)
-    return JSONResponse(await _completion(api, run), headers={"holdfast-run": run.id})
+    return Response(await _completion(api, run), headers={"holdfast-run": run.id}, media_type="application/json")
 
 
-@router.get("/chat/completions/{completion_id}/messages", returns=s.StoredList)
+@router.get("/chat/completions/{completion_id}/messages", returns=s.StoredCompletionList)
 async def list_completion_messages(
     api: ApiContext,
     completion_id: CompletionId,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "asc",
-    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    after: Annotated[str | None, Field(max_length=200, description="List what follows this id.")] = None,
 ) -> Response:
-    """The messages that were answered."""
+    """List the messages that were answered. A page ends before `limit` where it would be larger than about 8 MB."""
     run = await _run(api, completion_id)
-    found = chat_messages.list_messages(await api.engine.messages.path(run.user_message_id))
-    return JSONResponse(input_items.page(found, limit, order, after))
+    listing = chat_messages.list_messages, _find_message
+    return await item_pages.list_branch(api, run.session_id, run.user_message_id, limit, order, after, *listing)
 
 
 @router.delete("/chat/completions/{completion_id}")
@@ -81,10 +104,16 @@ async def _run(api: ApiContext, completion_id: str) -> Run:
     return run
 
 
-async def _completion(api: ApiContext, run: Run) -> dict[str, Any]:
-    message = (await api.engine.messages.get(run.message_id)).message
-    ended = Transcript(message.parts, "complete", finish_reason=run.finish_reason, usage=run.usage)
-    constant = chat_chunks.constant_fields(run, "chat.completion")
-    server_tools = response_object.has_server_tools(run)
-    found: dict[str, Any] = json.loads(chat_chunks.render_completion(constant, ended, server_tools=server_tools))
-    return found
+async def _completion(api: ApiContext, run: Run) -> bytes:
+    def render(messages: Iterator[Message]) -> bytes:
+        (message,) = messages
+        ended = Transcript(message.parts, "complete", finish_reason=run.finish_reason, usage=run.usage)
+        constant = chat_chunks.constant_fields(run, "chat.completion")
+        return chat_chunks.render_completion(constant, ended, server_tools=response_object.has_server_tools(run))
+
+    return await api.engine.messages.read_lazily(run.session_id, [run.message_id], render)
+
+
+def _find_message(path: Sequence[PathEntry], item: str) -> int:
+    """As `item_pages.find_item`. The ids of results of tools begin with the one of their message."""
+    return next((n for n, entry in enumerate(path) if item == entry.id or item.startswith(f"{entry.id}_")), len(path))

@@ -1,6 +1,9 @@
-"""Sends a run to its client: as response events, as chat chunks, or as one response when it has ended.
+"""Sends a run to its client: as response events, as chat chunks, or as one response when it has ended. What a resumed
+stream repeats: `response_events`. A run that fails before its first output is answered with an error status, later by
+an event.
 
-In all three cases the run of an attached call is cancelled as soon as the client disconnects."""
+In all three cases the run of an attached call is cancelled as soon as the client disconnects.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -29,7 +32,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 Respond = Callable[[Run, RunSubscription, AsyncExitStack | None], Response]
 """Makes the response of an accepted run. The stack, if any, is the connection of an attached run: closing it ends the
 run."""
-Shape = Callable[[Response], Response]
+ConvertError = Callable[[Response], Response]
 """Makes the error response of another API from one in OpenAI's shape."""
 _CANCEL_WAIT: Final = 5.0
 FIRST_OUTPUT_WAIT: Final = 5.0
@@ -85,6 +88,14 @@ class TranslatedSource(EventSource):
         self._translated = 0  # The last event that was translated; the cursor of the subscription may be behind it
         self._error: Exception | None = None
 
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._unsent)
+
+    @property
+    def at_end(self) -> bool:
+        return self._translator.ended and not self._unsent and self._error is None
+
     def close(self) -> None:
         self._subscription.close()
 
@@ -122,22 +133,17 @@ class TranslatedSource(EventSource):
             await self._subscription.follow(partial(self._write, write))
 
     def _write(self, write: Write, entries: Sequence[Entry]) -> bool:
+        """The last frames are left to `next`, so that the end of the stream goes with them."""
         try:
-            unsent = write_translated(write, self._translator, entries)
+            frames = self._translator.feed(entries)
             self._note_end()
+            if not self._translator.ended and (not frames or write(b"".join(frames))):
+                return True
         except Exception as error:  # noqa: BLE001 - the boundary to the writer's task; `next` raises it in the stream's
             self._error = error
             return False
-        if unsent is None and not self._translator.ended:
-            return True
-        self._unsent, self._translated = unsent or [], entries[-1].seq
+        self._unsent, self._translated = frames, entries[-1].seq
         return False
-
-
-def write_translated(write: Write, translator: Translator, entries: Sequence[Entry]) -> list[bytes] | None:
-    """The frames that the connection did not accept; None if it accepted all."""
-    frames = translator.feed(entries)
-    return None if not frames or write(frames[0] if len(frames) == 1 else b"".join(frames)) else frames
 
 
 def chat_stream(
@@ -157,7 +163,7 @@ def failure_before_output(
     source: TranslatedSource,
     translator: Translator,
     respond: Callable[[Failure], Response],
-    shape: Shape = lambda response: response,
+    convert_error: ConvertError = lambda response: response,
 ) -> Callable[[], Awaitable[Response | None]]:
     """The error response of a run that fails before its first output; waits for either, for a while."""
 
@@ -167,11 +173,11 @@ def failure_before_output(
         failed = None if translator.begun else translator.failed
         return None if failed is None else respond(failed)
 
-    return _or_error_response(failure, shape)
+    return _or_error_response(failure, convert_error)
 
 
 def _or_error_response(
-    work: Callable[[], Awaitable[Response | None]], shape: Shape
+    work: Callable[[], Awaitable[Response | None]], convert_error: ConvertError
 ) -> Callable[[], Awaitable[Response | None]]:
     """The framework's error handlers do not see what is raised in a response that is under way."""
 
@@ -179,7 +185,7 @@ def _or_error_response(
         try:
             return await work()
         except HoldfastError as error:
-            return shape(errors.response_of(error))
+            return convert_error(errors.response_of(error))
 
     return respond
 
@@ -203,7 +209,7 @@ def whole_response(
     connection: AsyncExitStack | None,
     is_complete: Callable[[Transcript], bool] = lambda transcript: transcript.ended,
     watch: DisconnectWatch | None = None,
-    shape: Shape = lambda response: response,
+    convert_error: ConvertError = lambda response: response,
 ) -> EventStream:
     """One response instead of a stream, when the run has ended or `is_complete`."""
 
@@ -214,9 +220,11 @@ def whole_response(
             if is_complete(transcript):
                 break
         if not is_complete(transcript):
-            return shape(errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"}))
+            return convert_error(errors.error_response(503, CUT_OFF.message, "stream_cut", None, {"Retry-After": "2"}))
         if watch is not None:
             watch.complete = True
         return render(transcript)
 
-    return EventStream(RunSource(subscription), limits, connection, response_instead=_or_error_response(collect, shape))
+    return EventStream(
+        RunSource(subscription), limits, connection, response_instead=_or_error_response(collect, convert_error)
+    )

@@ -1,29 +1,36 @@
 """Submits a call as a turn: applies its idempotency key, stores its files, and finds its place in a session or starts a
-session."""
+session. What a repeated key with another body gets: `engine.transactions.accept.find_repeated`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
 
+from pydantic import BaseModel
 from starlette.types import Receive
 
 from holdfast.core import message_tree
 from holdfast.core.errors import NotFoundError, SessionBusyError
-from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.memory_ledger import OFF
-from holdfast.core.parts import Json, Part, ToolPart
+from holdfast.core.parts import Json, Part, ToolPart, json_size
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
-from holdfast.engine.titles import first_words
+from holdfast.core.size_text import size_text
+from holdfast.core.titles import first_words
 from holdfast.engine.transactions.accept import Accepted, RunOptions
 from holdfast.server.context import ApiContext
 from holdfast.server.openai import ids
 from holdfast.server.openai.errors import ParameterError
 from holdfast.server.openai.file_parts import StoredTurn, store_turns
-from holdfast.server.openai.input_items import TurnBuilder
+from holdfast.server.openai.input_items import TurnBuilder, read_messages
 from holdfast.server.openai.model_names import DIRECT, Target
-from holdfast.server.openai.parameters import SOURCE, RunSettings
+from holdfast.server.openai.parameters import SOURCE, RunSettings, settings_of_chat
 from holdfast.server.openai.response_object import output_parts, stored_parameters
 from holdfast.server.openai.schemas import ChatRequest, InputItem, ItemReference, ResponseRequest
+from holdfast.server.routing import run_sized
+
+MAX_REFERENCED_BYTES: Final = 32 * 1024 * 1024  # Of the items that a call refers to, repeats included
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class ApiCall:
     key: str | None
     lifetime: Lifetime
     receive: Receive  # Tells when the client disconnects
+    size: int  # Bytes of the request
     previous: Run | None = None  # The run below which a branch begins
     session: SessionId | None = None  # The conversation that continues at its head
 
@@ -50,13 +58,19 @@ class ApiCall:
         return "\n\n".join([*own, *self.turns.instructions]) or None
 
 
+def read_chat(body: ChatRequest, target: Target) -> tuple[RunSettings, TurnBuilder]:
+    settings, turns = settings_of_chat(body, target), TurnBuilder("messages")
+    read_messages(body.messages, turns)
+    return settings, turns
+
+
 async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     engine, key = api.engine, call.key
     earlier, last = call.turns.finish()
-    options = _run_options(call)
+    options = await run_sized(partial(_run_options, call), call.size)
     new = SessionId(engine.ids.new("ses")) if key is None else ids.session_of_key(LOCAL, key)
     # A repeat returns the run of the first call, whatever has become of the files that the call names.
-    for sid in _places(call, new) if key is not None else ():
+    for sid in _sessions_with_key(call, new) if key is not None else ():
         if (accepted := await engine.runs.find_repeated(sid, options)) is not None:
             return accepted
     *past, (_, parts) = await store_turns(api, [*earlier, last], call.target, call.receive)
@@ -65,10 +79,11 @@ async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     parent = await _parent(api, call)
     if call.session is not None:
         above, at = (None, engine.clock.now()) if parent is None else (parent.id, parent.created_at)
-        chain = message_chain(api, call.session, above, past, at)
+        chain = await run_sized(partial(message_chain, api, call.session, above, past, at), call.size)
         return await engine.runs.branch(call.session, above, chain, parts, options)
     if parent is not None and call.stored:
-        chain = message_chain(api, parent.session_id, parent.id, past, parent.created_at)
+        at = parent.created_at
+        chain = await run_sized(partial(message_chain, api, parent.session_id, parent.id, past, at), call.size)
         try:
             return await engine.runs.branch(parent.session_id, parent.id, chain, parts, options)
         except SessionBusyError:  # another branch is being answered: this one gets a session with the same past
@@ -76,7 +91,7 @@ async def submit_turn(api: ApiContext, call: ApiCall) -> Accepted:
     return await _start_session(api, call, new, parent, past, parts, options)
 
 
-def _places(call: ApiCall, new: SessionId) -> Sequence[SessionId]:
+def _sessions_with_key(call: ApiCall, new: SessionId) -> Sequence[SessionId]:
     """The sessions that an earlier call with the same key may have used."""
     if call.session is not None:
         return [call.session]
@@ -86,7 +101,7 @@ def _places(call: ApiCall, new: SessionId) -> Sequence[SessionId]:
 def _run_options(call: ApiCall) -> RunOptions:
     target, settings = call.target, call.settings
     ignored = [*settings.ignored, *call.turns.reported]
-    sent = call.body.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    sent = _as_sent(call.body)
     values = {
         **settings.values,
         "instructions": call.instructions,
@@ -96,6 +111,14 @@ def _run_options(call: ApiCall) -> RunOptions:
     }
     body = ["response" if isinstance(call.body, ResponseRequest) else "chat", sent]
     return RunOptions(body, call.key, target.agent, target.model, values, call.lifetime)
+
+
+def _as_sent(body: ResponseRequest | ChatRequest) -> dict[str, Any]:
+    """The body as JSON. Its items one by one: nothing else runs while pydantic makes JSON, in whatever thread."""
+    as_json = partial(BaseModel.model_dump, mode="json", by_alias=True, exclude_unset=True)
+    name, items = ("messages", body.messages) if isinstance(body, ChatRequest) else ("input", body.input)
+    sent = as_json(body, exclude={name})
+    return {**sent, name: items if isinstance(items, str) else [as_json(item) for item in items]}
 
 
 async def _parent(api: ApiContext, call: ApiCall) -> Message | None:
@@ -120,8 +143,9 @@ async def _start_session(
     """Start a session with a copy of the path to `parent` and with the past that came with the call."""
     engine, now = api.engine, api.engine.clock.now()
     path = [] if parent is None else await engine.messages.path(parent.id)
-    chain = message_tree.copies(path, sid, lambda: MessageId(engine.ids.new("msg")))
-    chain += message_chain(api, sid, chain[-1].id if chain else None, past, now)
+    chain = message_tree.copies(path, sid, lambda _: MessageId(engine.ids.new("msg")))
+    below = chain[-1].id if chain else None
+    chain += await run_sized(partial(message_chain, api, sid, below, past, now), call.size)
     title = first_words(next((message.parts for message in chain if message.role == "user"), parts))
     # A program's calls say nothing about the person who uses this server, and its answers must not depend on them.
     settings: dict[str, Json] = {"source": SOURCE, "memory": OFF, **({} if call.stored else {"keep": False})}
@@ -192,16 +216,31 @@ async def earlier_calls(api: ApiContext, mid: MessageId) -> dict[str, str]:
 
 
 async def referenced_parts(api: ApiContext, given: str | Sequence[InputItem], param: str) -> dict[str, Part]:
-    """The output items that the input refers to instead of repeating them, by id."""
+    """The output items that the input refers to instead of repeating them, by id. Of a run they are read once, if the
+    references to it follow one another: nothing else of it is kept."""
     found: dict[str, Part] = {}
+    sizes: dict[str, int] = {}
+    last: RunId | None = None
+    output: list[Part] = []  # Of the last run
+    size = 0
     for n, item in enumerate(given):
         if isinstance(item, ItemReference):
-            try:
-                run_id, index = ids.parse_item_id(item.id)
-                run = await api.engine.runs.get(run_id)
-                message = (await api.engine.messages.get(run.message_id)).message
-                found[item.id] = output_parts(message.parts)[index]
-            except (NotFoundError, IndexError):
-                problem = f"Item with id '{item.id[:100]}' not found."
-                raise ParameterError(f"{param}[{n}].id", problem, "item_not_found") from None
+            if item.id not in found:
+                try:
+                    run_id, index = ids.parse_item_id(item.id)
+                    if run_id != last:
+                        run = await api.engine.runs.get(run_id)
+                        output = output_parts((await api.engine.messages.get(run.message_id)).message.parts)
+                        last = run_id
+                    found[item.id] = output[index]
+                except (NotFoundError, IndexError):
+                    problem = f"Item with id '{item.id[:100]}' not found."
+                    raise ParameterError(f"{param}[{n}].id", problem, "item_not_found") from None
+                sizes[item.id] = json_size([found[item.id]])
+            size += sizes[item.id]
+            if size > MAX_REFERENCED_BYTES:
+                problem = (
+                    f"The items that '{param}' refers to have more than {size_text(MAX_REFERENCED_BYTES)} together."
+                )
+                raise ParameterError(f"{param}[{n}].id", problem)
     return found

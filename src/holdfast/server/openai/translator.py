@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.core import events as ev
-from holdfast.core.parts import Json, PlanPart, ReasoningPart, TextPart, ToolPart
+from holdfast.core.parts import Json, PlanPart, ReasoningPart, SteeredPart, TextPart, ToolPart
 from holdfast.server.openai.json_bytes import as_text, escape
 
 _REASONING: Final = b'\nevent: reasoning.delta\ndata: {"text":"'
@@ -60,10 +60,14 @@ class Translator(ABC):
                             self._seed_call(part)
                         case PlanPart():
                             self._add_plan()
+                        case SteeredPart():
+                            self._break_text()
                         case _:
                             pass
             case ev.PlanUpdated():
                 self._add_plan()
+            case ev.MessageSteered():
+                self._break_text()
             case ev.Usage():
                 self._usage = ev.add_usage(self._usage, event)
             case ev.RunEnded():

@@ -1,4 +1,5 @@
-"""Agents: list, test, add, change and remove them, what they offer, and where they may work."""
+"""Agents: list, test, add, change and remove them, what they offer, and where they may work. How programs are found and
+kept: `app.agent_programs`."""
 
 from functools import partial
 from typing import Annotated, Final
@@ -37,8 +38,15 @@ def _programs(api: ApiContext, name: str) -> AgentPrograms:
 async def list_agents(api: ApiContext) -> s.AgentListResponse:
     """List agents; for those that are unavailable, with the reason."""
     items = [
-        s.AgentResponse(name=name, can_continue=can_continue, is_program=False, available=True, reason=None)
-        for name, can_continue in api.agents
+        s.AgentResponse(
+            name=name,
+            can_continue=can_continue,
+            can_steer=can_steer,
+            is_program=False,
+            available=True,
+            reason=None,
+        )
+        for name, can_continue, can_steer in api.agents
     ]
     return s.AgentListResponse(items=[*items, *(() if api.programs is None else await api.programs.list())])
 
@@ -62,8 +70,8 @@ async def check_directory(api: ApiContext, body: s.AgentDirectoryRequest) -> s.A
 
 @router.post("/{name}/test")
 async def try_agent(api: ApiContext, request: Request, name: AgentName) -> s.AgentTestResponse:
-    """Start an agent's program, ask who it is, and open an empty session. This uses no tokens. The program ends if the
-    client disconnects. Needs a recent login."""
+    """Start an agent's program, read its name and version, and open an empty session. This uses no tokens. The
+    program ends if the client disconnects. Needs a recent login."""
     require_recent_login(request, "start an agent")
     return await run_while_connected(request.receive, partial(_programs(api, name).test, name))
 

@@ -1,26 +1,27 @@
-"""Log in and out, list logins, change the password, and manage API tokens."""
+"""Log in and out, list logins, change the password, and manage API tokens. The rules: `server.authenticator`; how often
+a password may be tried: `server.login_throttle`."""
 
 import logging
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
-import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.core.errors import DrainingError, NotAllowedError, NotFoundError
-from holdfast.server import authenticator, security_log
-from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https
-from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS
+from holdfast.core.errors import NotAllowedError, NotFoundError
+from holdfast.server import authenticator, html_pages, security_log
+from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https, opens_page
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, SERVER_TOKEN
 from holdfast.server.client_address import device_name, request_address
 from holdfast.server.connection_limits import network_of
 from holdfast.server.context import ApiContext
-from holdfast.server.login_limiter import MAX_PAUSE
+from holdfast.server.disconnects import run_while_connected
+from holdfast.server.login_links import LINK_TIME
 from holdfast.server.parameters import IdPath
-from holdfast.server.password_queue import PasswordQueueFullError
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import Router
 from holdfast.server.schemas import auth as s
@@ -29,34 +30,23 @@ from holdfast.server.schemas.base import shallow_fields
 log = logging.getLogger("holdfast.http")
 router = Router("auth", "/api")
 
+_USED_LINK: Final = (
+    "This login link has expired or was already used. Create a new one with `holdfast login-link` on the server."
+)
 _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has logged in before
 
 
 async def _check_password(api: ApiContext, request: Request, password: str) -> str:
     """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
-    after a pause."""
+    after a pause. A client that disconnects gives up its place."""
     address, secure = request_address(request, api.trusted_proxies), is_https(request.headers)
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)
-    wait = api.login_limiter.reserve(client, anyio.current_time())
-    too_many = HTTPException(
-        429, "Too many attempts at the same time. Try again in a moment.", {"Retry-After": str(int(MAX_PAUSE))}
-    )
-    if wait is None:
-        raise too_many
-    with anyio.move_on_after(wait):
-        await api.engine.wait_for_stop()
-        raise DrainingError
-    failed = api.login_limiter.failed(client)
-    try:
-        verified = await api.authenticator.verify_password(password, known=known is not None, failed=failed)
-    except PasswordQueueFullError:
-        api.login_limiter.forgive(client)
-        raise too_many from None
+    verify = partial(api.authenticator.verify_password, password, client, known=known is not None)
+    verified = await run_while_connected(request.receive, verify)
     if verified is None:
         security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
-    api.login_limiter.reset(client)
     return verified
 
 
@@ -116,15 +106,31 @@ async def login(api: ApiContext, request: Request, body: s.LoginRequest) -> Resp
 
 
 def open_link(api: ApiContext) -> Route:
-    """The link that the server prints where the system does not tell which account connects. It carries the server's
-    token, logs the browser in and leads to the page."""
+    """Logs the browser in and leads to the page. The link is one of `POST /api/login-links`, or the one that the server
+    prints where the system does not tell which account connects."""
 
     async def open_page(request: Request) -> Response:
-        if not api.authenticator.is_server_token(request.query_params.get("token", "")):
-            raise HTTPException(403, "This link is no longer valid. Open the one that the server printed at its start.")
-        return await _log_in(api, request, RedirectResponse("/", 303))
+        if request.method == "GET" and api.authenticator.accepts_link(request.query_params.get("token", "")):
+            return await _log_in(api, request, RedirectResponse("/", 303))
+        if request.method == "GET" and _credentials(request).login is not None:
+            return RedirectResponse("/", 303)  # the link was opened twice, or its page reloaded
+        if not opens_page(request.method, request.headers):
+            raise HTTPException(403, _USED_LINK)
+        if api.authenticator.password_set:
+            return RedirectResponse("/login?used_link", 303)
+        return html_pages.refusal(_USED_LINK, 403)
 
     return Route("/open", open_page, methods=["GET"])
+
+
+@router.post("/login-links", status=201)
+async def create_login_link(api: ApiContext, request: Request) -> s.LoginLinkResponse:
+    """Create a link that logs a browser in once. Only for commands on the server's machine."""
+    if _credentials(request).token != SERVER_TOKEN:
+        raise HTTPException(403, "Only `holdfast login-link` on the server's machine can create a login link.")
+    security_log.record("login link created", address=request_address(request, api.trusted_proxies))
+    token = api.authenticator.new_login_link()
+    return s.LoginLinkResponse(path=f"/open?token={token}", root_path=api.root_path, expires_in=LINK_TIME)
 
 
 @router.post("/password", status=204)
@@ -162,8 +168,9 @@ async def list_logins(api: ApiContext, request: Request) -> s.LoginListResponse:
 
 @router.delete("/logins", status=204)
 async def end_all_logins(api: ApiContext, request: Request) -> Response:
-    """Log out everywhere, here too. Tokens stay valid."""
+    """Log out all browsers, this one included. Tokens stay valid."""
     await to_thread.run_sync(authenticator.end_logins, api.authenticator.keys)
+    api.authenticator.end_login_links()
     security_log.record("logged out everywhere", address=request_address(request, api.trusted_proxies))
     return _log_out(api, request)
 

@@ -1,4 +1,5 @@
-"""The change feed: a stream of changes to sessions, runs and approvals."""
+"""The change feed: a stream of changes to sessions, runs and approvals. What it contains, and what a late reader gets:
+`engine.change_feed`."""
 
 from typing import Annotated
 
@@ -15,11 +16,11 @@ router = Router("change feed", "/api")
 @router.get("/events", responses={200: STREAM_RESPONSE})
 async def watch_changes(
     api: ApiContext,
-    after: Annotated[str | None, Field(max_length=200, description="The last id that the client has.")] = None,
+    after: Annotated[str | None, Field(max_length=200, description="Send the events after this id.")] = None,
     last_event_id: Annotated[
         str | None,
         Header("Last-Event-ID"),
-        Field(max_length=200, description="The same, as browsers send it when they reconnect; goes before `after`."),
+        Field(max_length=200, description="Browsers send it when they reconnect. It overrides `after`."),
     ] = None,
 ) -> EventStream:
     """Stream changes to sessions, runs and approvals. After a `reset` event, read the lists again and go on."""

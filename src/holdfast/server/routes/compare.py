@@ -1,15 +1,16 @@
-"""Compare: several attached runs in one event stream."""
+"""Compare: several attached runs in one event stream. Closing the stream cancels all runs."""
 
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 
-from holdfast.core.ids import RunId
+from holdfast.core.ids import LOCAL, RunId, SessionId
 from holdfast.core.parts import Json, Part, plain_text
-from holdfast.core.session import COMPARE
+from holdfast.core.session import COMPARE, Session
 from holdfast.engine.run_feed import RunSubscription
-from holdfast.engine.transactions.accept import Accepted
+from holdfast.engine.transactions.accept import Accepted, RunOptions
 from holdfast.server.context import ApiContext
 from holdfast.server.event_sources import MergedSource
 from holdfast.server.event_stream import FIRST_FRAME, EventStream
@@ -62,14 +63,20 @@ async def _start(
     attach: Callable[[RunId], None],
     settings: Json,
 ) -> Accepted:
-    sid = item.session_id
-    if sid is None:
-        title = None if settings is None else plain_text(parts).strip().partition("\n")[0][:_MAX_TITLE]
-        fields = {"agent": item.agent, "settings": settings, "title": title}
-        given = {name: value for name, value in fields.items() if value is not None}
-        sid = (await api.engine.sessions.create(model=item.model, **given)).id
-    accepted = await api.engine.runs.submit(
-        sid, parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
-    )
+    if item.session_id is not None:
+        accepted = await api.engine.runs.submit(
+            item.session_id, parts, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached"
+        )
+    else:
+        session = _new_session(api, item, parts, settings)
+        options = RunOptions(None, agent=item.agent, model=item.model, settings=item.settings, lifetime="attached")
+        accepted = await api.engine.runs.start_session(session, (), parts, options)
     attach(accepted.run.id)
     return accepted
+
+
+def _new_session(api: ApiContext, item: ComparedRunRequest, parts: Sequence[Part], settings: Json) -> Session:
+    title = "" if settings is None else plain_text(parts).strip().partition("\n")[0][:_MAX_TITLE]
+    sid, now = SessionId(api.engine.ids.new("ses")), api.engine.clock.now()
+    session = Session(sid, LOCAL, now, now, title, "person" if title else "nobody", model=item.model, settings=settings)
+    return session if item.agent is None else replace(session, agent=item.agent)

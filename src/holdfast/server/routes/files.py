@@ -1,5 +1,5 @@
 """Files that people attach. The type is detected from the content, the name is a label, and neither becomes part of a
-path."""
+path. Which are refused: `server.uploads`; when they are deleted: `engine.retention`."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -51,7 +51,7 @@ async def download_file(api: ApiContext, fid: IdPath) -> Response:
         "Cache-Control": "private, max-age=31536000, immutable",
     }
     content = _content(api.engine.attachments, file)
-    return Download(content, file.name, headers, api.limits.streams.write_deadline)
+    return Download(content, file.name, headers)
 
 
 async def _content(attachments: Attachments, file: StoredFile) -> AsyncIterator[bytes]:

@@ -1,7 +1,9 @@
-"""Health checks and metrics."""
+"""Health checks and metrics. When a node is not ready: `engine.readiness`."""
 
 from starlette.responses import Response
 
+from holdfast.core.ids import LOCAL
+from holdfast.ports.store import SessionQuery
 from holdfast.server.context import ApiContext
 from holdfast.server.routing import ResponseInfo, Router
 from holdfast.server.schemas.models import HealthResponse
@@ -22,6 +24,8 @@ async def readyz(api: ApiContext) -> HealthResponse:
     if refusal is not None:
         raise refusal
     await api.engine.ping()
+    await api.engine.sessions.list(SessionQuery(LOCAL, limit=1))  # a damaged file may still say what time it is
+    await api.engine.runs.count_open()
     return HealthResponse(status="ok")
 
 

@@ -1,4 +1,4 @@
-"""Models that sessions can use, and a test of one model."""
+"""Models that sessions can use, and a test of one model. Which are offered: `models.catalog`."""
 
 from typing import Annotated, Final
 

@@ -1,4 +1,5 @@
-"""Runs: start, list, watch, cancel, continue, recover, retry, edit, and approve tool calls."""
+"""Runs: start, list, watch, cancel, continue, recover, retry, edit, and approve tool calls. What each does:
+`engine.runs`."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -30,7 +31,8 @@ _STATUSES: Final = get_args(RunStatus)
 
 
 def _respond(accepted: Accepted) -> Response:
-    body = s.AcceptedRunResponse.from_run(accepted.run, accepted.message)
+    warnings = [state.message for state in accepted.over_budget]
+    body = s.AcceptedRunResponse.from_run(accepted.run, accepted.message, warnings)
     return json_response(body, 202, {"Location": f"/api/runs/{accepted.run.id}"})
 
 
@@ -47,7 +49,8 @@ async def start_run(
     if accepted.run.lifetime == "detached":
         return _respond(accepted)
     location = [(b"location", f"/api/runs/{accepted.run.id}".encode())]
-    return await respond_with_run(api, accepted, partial(_stream, api, location))
+    starts_now = accepted.fresh and accepted.run.status == "running"
+    return await respond_with_run(api, accepted, partial(_stream, api, location, starts_now=starts_now))
 
 
 def _stream(
@@ -55,11 +58,13 @@ def _stream(
     headers: Sequence[tuple[bytes, bytes]],
     subscription: RunSubscription,
     connection: AsyncExitStack | None = None,
+    *,
+    starts_now: bool = False,
 ) -> Response:
     if subscription.at_end and connection is None:
         subscription.close()
         return Response(status_code=204)
-    source = RunSource(subscription, attached=connection is not None)
+    source = RunSource(subscription, attached=connection is not None, starts_now=starts_now)
     return EventStream(source, api.limits.streams, connection, headers)
 
 
@@ -105,11 +110,11 @@ async def read_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
 async def watch_run(
     api: ApiContext,
     rid: p.RunIdPath,
-    after: Annotated[int | None, Field(ge=0, le=p.MAX_SEQ, description="The last seq that the client has.")] = None,
+    after: Annotated[int | None, Field(ge=0, le=p.MAX_SEQ, description="Send the events after this number.")] = None,
     last_event_id: Annotated[
         str | None,
         Header("Last-Event-ID"),
-        Field(max_length=100, description="The same, as browsers send it when they reconnect; goes before `after`."),
+        Field(max_length=100, description="Browsers send it when they reconnect. It overrides `after`."),
     ] = None,
 ) -> Response:
     """Stream all events after the cursor, then live ones, until the terminal event."""
@@ -126,7 +131,7 @@ async def watch_run(
 async def list_events(
     api: ApiContext, rid: p.RunIdPath, after: Annotated[int, Field(ge=0, le=p.MAX_SEQ)] = 0
 ) -> Response:
-    """A page of the events after the cursor, for clients that event streams do not reach."""
+    """A page of the events after the cursor, for clients that cannot receive event streams."""
     entries = await api.engine.subscriptions.read_page(rid, after)
     items = b",".join(entry.json() for entry in entries)
     following = b'"%d"' % entries[-1].seq if entries else b"null"
@@ -144,6 +149,25 @@ async def edit_queued_run(api: ApiContext, rid: p.RunIdPath, body: s.EditQueuedR
 async def cancel_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
     """Cancel the run; its output so far is kept. The response comes when that is saved, or after two seconds."""
     return s.RunResponse.model_validate(await api.engine.runs.cancel(rid))
+
+
+@router.post("/runs/{rid}/steer", status=202, returns=s.AcceptedRunResponse)
+async def steer_run(api: ApiContext, rid: p.RunIdPath, body: s.SteerRequest, key: p.IdempotencyKey = None) -> Response:
+    """Add text to an active run: its model reads it at the next step. The text is stored as a queued message, whose run
+    has `steers`. If the run ends before its next step, has ended, or has an agent that cannot be steered, it is sent as
+    the next message. When it has been added, the queued run ends as `cancelled` with the reason `steered`."""
+    return _respond(await api.engine.runs.steer(rid, body.text, key=key))
+
+
+@router.post("/sessions/{sid}/cancel")
+async def cancel_session_run(
+    api: ApiContext, sid: p.SessionIdPath, body: s.CancelSessionRequest | None = None
+) -> s.CancelledRunResponse:
+    """Cancel the active run, or with `key` the run that was sent with this idempotency key. If no run has the key yet,
+    a request with it is refused for ten minutes. Queued messages are sent then."""
+    key = None if body is None else body.key
+    run = await api.engine.runs.cancel_in_session(sid, key=key)
+    return s.CancelledRunResponse(run=None if run is None else s.RunResponse.model_validate(run))
 
 
 @router.post("/runs/{rid}/continue", status=202, returns=s.AcceptedRunResponse)
@@ -179,8 +203,9 @@ async def decide_approval(
 async def answer_input(
     api: ApiContext, rid: p.RunIdPath, request_id: p.IdPath, body: s.InputAnswerRequest
 ) -> s.RunResponse:
-    """Answer what the server of a running tool asks: fill in its form, or let it use the model. The first answer
-    wins."""
+    """Answer what the model asks with `ask_user`, whose answer is `content.answer`, or what the server of a running
+    tool asks: fill in its form, or let it use the model. The first answer wins; `decline` lets the run go on without
+    one."""
     run = await api.engine.runs.answer_input(rid, ApprovalId(request_id), body.action, body.content)
     return s.RunResponse.model_validate(run)
 

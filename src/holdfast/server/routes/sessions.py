@@ -1,22 +1,39 @@
-"""Sessions: create, list, search, read, change, delete."""
+"""Sessions: create, list, search, read, change, delete. What each does: `engine.sessions`."""
 
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Final, Literal
 
+import anyio
 from pydantic import Field
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError, NotAllowedError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
+from holdfast.core.parts import approximate_size
+from holdfast.core.session import Session
 from holdfast.engine.sessions import SessionView
+from holdfast.engine.titles import FirstWords
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SessionQuery
 from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
-from holdfast.server.routing import Router, json_response
+from holdfast.server.routing import Router, json_response, run_sized
 from holdfast.server.schemas import sessions as s
-from holdfast.server.schemas.messages import MessageIdRequest, MessageListResponse, MessageResponse
+from holdfast.server.schemas.messages import (
+    EditAnswerRequest,
+    MessageExcerptListResponse,
+    MessageExcerptResponse,
+    MessageIdRequest,
+    MessageListResponse,
+    MessageResponse,
+)
+from holdfast.server.schemas.usage import UsageSummaryResponse
 
 router = Router("sessions", "/api/sessions")
+
+_TITLE_TIMEOUT: Final = 25.0  # Seconds; less than the page waits for an answer
+_SUMMARY_TIMEOUT: Final = 300.0  # Seconds: a local model reads a long conversation for minutes
 
 
 def _respond(view: SessionView, status: int = 200) -> Response:
@@ -24,7 +41,15 @@ def _respond(view: SessionView, status: int = 200) -> Response:
 
 
 async def _respond_with(api: ApiContext, sid: SessionId) -> Response:
-    return _respond(await api.engine.sessions.get(sid))
+    view = await api.engine.sessions.get(sid)
+    return await run_sized(partial(_respond, view), view.size)
+
+
+async def _created(api: ApiContext, session: Session, key: str | None) -> Response:
+    if key is None:
+        return _respond(SessionView(session, None, ()), 201)
+    view = await api.engine.sessions.get(session.id)  # a repeat may find it with a run
+    return await run_sized(partial(_respond, view, 201), view.size)
 
 
 def _check_memory(api: ApiContext, fields: dict[str, Any]) -> None:
@@ -56,44 +81,56 @@ async def create_session(
     _check_memory(api, fields)
     await _resolve_directory(api, fields)
     fields["tags"] = tuple(fields.get("tags", ()))
-    session = await api.engine.sessions.create(key=key, **fields)
-    if key is not None:  # a repeat may find it with a run
-        return _respond(await api.engine.sessions.get(session.id), 201)
-    return _respond(SessionView(session, None, ()), 201)
+    return await _created(api, await api.engine.sessions.create(key=key, **fields), key)
 
 
-@router.get("")
+@router.get("", returns=s.SessionListResponse)
 async def list_sessions(
     api: ApiContext,
     query: Annotated[str | None, Field(max_length=1000, description="Words to search for.")] = None,
     archived: bool = False,
     project: Annotated[str | None, Field(max_length=200)] = None,
+    archived_projects: Annotated[bool, Field(description="False: without those of archived projects.")] = True,
     source: Annotated[Literal["compare"] | None, Field(description="Only the sessions of comparisons.")] = None,
     limit: p.Limit = 50,
     cursor: p.Cursor = None,
-) -> s.SessionListResponse:
+) -> Response:
     """List sessions by recent activity, excluding comparisons. `query` matches all words in the title and tags, or in
-    one message."""
+    one message. A queued message of more than 1000 bytes is listed without its parts; read the session for them."""
     if query is not None and query.strip():
         return await _search(api, query, limit, cursor)
     before = p.read_cursor(cursor, tuple[p.Moment, SessionId])
     views = await api.engine.sessions.list(
-        SessionQuery(LOCAL, archived, project, limit + 1, before, comparisons=source is not None)
+        SessionQuery(
+            LOCAL,
+            archived,
+            project,
+            limit + 1,
+            before,
+            comparisons=source is not None,
+            archived_projects=archived_projects or archived or project is not None,
+        )
     )
     last = views[limit - 1].session if len(views) > limit else None
-    return s.SessionListResponse(
-        items=[s.SessionResponse.from_view(view) for view in views[:limit]],
-        next=None if last is None else p.write_cursor(last.updated_at, last.id),
-    )
+
+    def response() -> Response:
+        items = [s.SessionResponse.from_view(view) for view in views[:limit]]
+        following = None if last is None else p.write_cursor(last.updated_at, last.id)
+        return json_response(s.SessionListResponse(items=items, next=following))
+
+    return await run_sized(response, sum(view.size for view in views))
 
 
-async def _search(api: ApiContext, query: str, limit: int, cursor: str | None) -> s.SessionListResponse:
+async def _search(api: ApiContext, query: str, limit: int, cursor: str | None) -> Response:
     (before,) = p.read_cursor(cursor, tuple[p.Number]) or (None,)
     results = await api.engine.sessions.search(query, LOCAL, limit + 1, before)
-    return s.SessionListResponse(
-        items=[s.SessionResponse.from_view(result.view, result.hit) for result in results[:limit]],
-        next=p.write_cursor(results[limit - 1].hit.at) if len(results) > limit else None,
-    )
+
+    def response() -> Response:
+        items = [s.SessionResponse.from_view(result.view, result.hit) for result in results[:limit]]
+        following = p.write_cursor(results[limit - 1].hit.at) if len(results) > limit else None
+        return json_response(s.SessionListResponse(items=items, next=following))
+
+    return await run_sized(response, sum(result.view.size for result in results))
 
 
 @router.get("/{sid}", returns=s.SessionResponse)
@@ -136,23 +173,48 @@ async def delete_session(
     sid: p.SessionIdPath,
     if_match: p.IfMatch = None,
     forget: Annotated[
-        bool, Field(description="Also delete the memories that were learned from it, and commit none.")
+        bool, Field(description="Also delete the memories from this chat, and store no new ones.")
     ] = False,
 ) -> None:
     """Delete the session with its messages, journals and files, after committing its memory. Its run is stopped."""
     await api.engine.sessions.delete(sid, if_version=p.expected_version(if_match), forget=forget)
 
 
-@router.get("/{sid}/messages")
+@router.get("/{sid}/messages", returns=MessageListResponse)
 async def list_messages(
     api: ApiContext, sid: p.SessionIdPath, limit: p.Limit = 50, cursor: p.Cursor = None
-) -> MessageListResponse:
-    """List the messages of the shown branch: the newest page, oldest first; `next` leads to older ones. The message
-    of an open run contains the events up to `last_seq`: subscribe to the run's events after that."""
+) -> Response:
+    """List the messages of the shown branch: the newest page, oldest first; `next` leads to older ones. A page ends
+    before `limit` where it would be larger than about 8 MB, but has at least one message. The message of an open run
+    contains the events up to `last_seq`: subscribe to the run's events after that."""
     (before,) = p.read_cursor(cursor, tuple[MessageId]) or (None,)
     page = await api.engine.messages.page(sid, LOCAL, limit, before)
-    return MessageListResponse(
-        items=[MessageResponse.from_message(view.message, view.siblings) for view in page.items],
+
+    def response() -> Response:
+        content = MessageListResponse(
+            items=[MessageResponse.from_view(view) for view in page.items],
+            next=None if page.next is None else p.write_cursor(page.next),
+        )
+        return json_response(content)
+
+    return await run_sized(response, page.size)
+
+
+@router.get("/{sid}/outline")
+async def read_outline(
+    api: ApiContext,
+    sid: p.SessionIdPath,
+    query: Annotated[str | None, Field(max_length=200, description="Text to find in questions and answers.")] = None,
+    limit: p.Limit = 50,
+    cursor: p.Cursor = None,
+) -> MessageExcerptListResponse:
+    """The beginnings of the questions of the shown branch, or with `query` where its questions and answers contain that
+    text. The newest page comes first, oldest first within it; a page without items may have a `next`."""
+    (before,) = p.read_cursor(cursor, tuple[MessageId]) or (None,)
+    wanted = query if query is not None and query.strip() else None
+    page = await api.engine.messages.excerpts(sid, wanted, LOCAL, limit, before)
+    return MessageExcerptListResponse(
+        items=[MessageExcerptResponse.from_excerpt(item) for item in page.items],
         next=None if page.next is None else p.write_cursor(page.next),
     )
 
@@ -167,9 +229,10 @@ async def read_context(api: ApiContext, sid: p.SessionIdPath) -> s.SessionContex
 
 
 @router.get("/{sid}/usage")
-async def read_usage(api: ApiContext, sid: p.SessionIdPath) -> s.SessionUsageResponse:
-    """Tokens and cost of all runs, as reported by the providers."""
-    return s.SessionUsageResponse.model_validate(await api.engine.sessions.usage(sid))
+async def read_usage(api: ApiContext, sid: p.SessionIdPath) -> UsageSummaryResponse:
+    """Tokens and cost of all answers of the session that were not erased. A cost that the provider did not report is
+    estimated as in `/api/usage`."""
+    return UsageSummaryResponse.model_validate(await api.engine.sessions.usage(sid))
 
 
 @router.post("/{sid}/undo", returns=s.SessionResponse)
@@ -198,8 +261,50 @@ async def compact(api: ApiContext, sid: p.SessionIdPath) -> Response:
     """Replace the conversation so far with a summary in the model's context. The messages do not change."""
     if api.summarizer is None:
         raise NotAllowedError("compact", "no model is configured that could write a summary")
-    await api.engine.sessions.compact(sid, await api.summarizer(sid))
+    await api.engine.usage.require_budget()
+    try:
+        with anyio.fail_after(_SUMMARY_TIMEOUT):
+            await api.engine.sessions.compact(sid, await api.summarizer(sid))
+    except TimeoutError:
+        raise HTTPException(504, f"The model gave no summary within {_SUMMARY_TIMEOUT:.0f} s. Try again.") from None
     return await _respond_with(api, sid)
+
+
+@router.post("/{sid}/title", returns=s.SessionResponse)
+async def generate_title(api: ApiContext, sid: p.SessionIdPath) -> Response:
+    """Title the session by its newest messages, also in place of a title that a person set. One that is set meanwhile
+    stays."""
+    session = (await api.engine.sessions.get(sid)).session
+    if api.titler is not None:
+        await api.engine.usage.require_budget()
+    try:
+        titler = FirstWords() if api.titler is None else await api.titler(session)
+        with anyio.fail_after(_TITLE_TIMEOUT):
+            await api.engine.titles.regenerate(sid, titler)
+    except TimeoutError:
+        raise HTTPException(504, f"The model gave no title within {_TITLE_TIMEOUT:.0f} s. Try again.") from None
+    return await _respond_with(api, sid)
+
+
+@router.post("/{sid}/edit-answer", status=201, returns=MessageResponse)
+async def edit_answer(
+    api: ApiContext,
+    sid: p.SessionIdPath,
+    body: EditAnswerRequest,
+    key: p.IdempotencyKey = None,
+    if_match: p.IfMatch = None,
+) -> Response:
+    """Change the text of an answer, as a branch of its own: the original stays, and models are shown the new text from
+    now on. Its tool calls are kept, its reasoning is not. The new message has the reason `edited`. To change a message
+    of the user, use `edit`."""
+    if not body.text.strip():
+        raise InvalidInputError("text", "must not be empty")
+    version = p.expected_version(if_match)
+    edited = await api.engine.sessions.edit_answer(sid, body.message_id, body.text, key=key, if_version=version)
+    view = await api.engine.messages.get(edited.id)
+    return await run_sized(
+        lambda: json_response(MessageResponse.from_view(view), 201), approximate_size(view.message.parts)
+    )
 
 
 @router.post("/{sid}/truncate", returns=s.SessionResponse)
@@ -212,7 +317,7 @@ async def truncate(
 
 
 @router.post("/{sid}/fork", status=201, returns=s.SessionResponse)
-async def fork(api: ApiContext, sid: p.SessionIdPath, body: MessageIdRequest) -> Response:
-    """Create a session with a copy of the branch up to this message."""
-    session = await api.engine.sessions.fork(sid, body.message_id)
-    return _respond(SessionView(session, None, ()), 201)
+async def fork(api: ApiContext, sid: p.SessionIdPath, body: MessageIdRequest, key: p.IdempotencyKey = None) -> Response:
+    """Create a session with a copy of the branch up to this message. A repeat with the same key returns the session
+    that the first call created."""
+    return await _created(api, await api.engine.sessions.fork(sid, body.message_id, key=key), key)

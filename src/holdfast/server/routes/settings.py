@@ -1,4 +1,5 @@
-"""Server settings, provider keys and tool grants. Keys are stored and never returned."""
+"""Server settings, provider keys and tool grants. Keys are stored and never returned. Without a password the shell
+cannot be always allowed: refused here."""
 
 from typing import Any
 
@@ -45,13 +46,14 @@ def _provider(status: ProviderStatus) -> s.ProviderResponse:
         key_source=source,
         key_variable=status.key_name if source == "environment" else None,
         added=status.added,
+        images=status.images,
     )
 
 
 @router.patch("")
 async def change_settings(api: ApiContext, request: Request, body: s.UpdateSettingsRequest) -> s.SettingsResponse:
-    """Change the default model, or which tools are allowed, ask first or are denied. Another rule for a tool needs a
-    recent login."""
+    """Change the default model, or which tools are allowed, ask first or are denied. Changing the rule of a tool needs
+    a recent login."""
     values: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     before = (await api.engine.preferences.settings()).get("tools") or {} if "tools" in values else None
     changes_rules = "tools" in values and values["tools"] != before

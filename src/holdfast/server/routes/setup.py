@@ -1,4 +1,5 @@
-"""The first start: find model servers, connect one or download a small model, and remember that this was offered."""
+"""The first start: find model servers, connect one or download a small model, and remember that this was offered. The
+checks of a server that is added: `app.added_providers`."""
 
 from functools import partial
 from typing import Final
@@ -34,7 +35,7 @@ def _models(api: ApiContext) -> AvailableModels:
 
 @router.get("/setup")
 async def read_setup(api: ApiContext) -> s.SetupResponse:
-    """Whether to offer connecting a model: until it was done or skipped, on the first start or while there is none."""
+    """Whether to offer connecting a model: at the first start or while there is none, until it was done or skipped."""
     size = None if api.models is None else api.models.download_size
     return s.SetupResponse(needed=await _is_needed(api), download_size=size)
 
@@ -70,7 +71,7 @@ async def connect_provider(
     require_recent_login(request, "connect a model provider")
     if (body.base_url is None) == (body.provider is None):
         raise InvalidInputError("base_url", "give either a provider or a base_url")
-    checked = await _models(api).connect(body.provider, body.base_url, body.key)
+    checked = await _models(api).connect(body.provider, body.base_url, body.key, body.name)
     if checked.models:
         address = request_address(request, api.trusted_proxies)
         security_log.record("model provider stored", address=address, provider=checked.name)
@@ -97,6 +98,13 @@ async def _download(models: AvailableModels, send: ObjectSendStream[list[bytes]]
         await send.send([progress_frame("done", {})])
     except HoldfastError as error:
         await send.send([progress_frame("failed", {"type": error.code, "detail": str(error)})])
+
+
+@router.patch("/providers/{name}", status=204)
+async def change_provider(api: ApiContext, name: IdPath, body: s.UpdateProviderRequest) -> None:
+    """Choose whether models of a server that was connected here are sent images even if it does not say that they can
+    see them."""
+    await _models(api).set_images(name, body.images)
 
 
 @router.delete("/providers/{name}", status=204)

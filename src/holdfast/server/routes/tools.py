@@ -1,11 +1,10 @@
-"""Tools and MCP servers: list, add, change, remove, test."""
+"""Tools and MCP servers: list, add, change, remove, test. What each does: `app.tool_admin`."""
 
 from html import escape
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -56,10 +55,7 @@ async def list_prompts(api: ApiContext) -> s.McpPromptListResponse:
 @router.post("/mcp/{name}/prompts")
 async def get_prompt(api: ApiContext, name: ServerNamePath, body: s.McpPromptRequest) -> s.McpPromptTextResponse:
     """Fill in a prompt of an MCP server and return its text."""
-    try:
-        text = await require_tool_admin(api).get_prompt(name, body.prompt, body.arguments)
-    except AgentError as error:
-        raise HTTPException(502, error.message) from None
+    text = await require_tool_admin(api).get_prompt(name, body.prompt, body.arguments)
     return s.McpPromptTextResponse(text=text)
 
 
@@ -85,10 +81,7 @@ async def start_sign_in(api: ApiContext, request: Request, name: ServerNamePath)
     require_recent_login(request, "sign in to an MCP server")
     scheme = "https" if is_https(request.headers) else "http"
     origin = request.headers.get("origin") or f"{scheme}://{request.headers.get('host', 'localhost')}"
-    try:
-        url = await require_tool_admin(api).start_sign_in(name, f"{origin}{api.root_path}/api/mcp/callback")
-    except AgentError as error:
-        raise HTTPException(502, error.message) from None
+    url = await require_tool_admin(api).start_sign_in(name, f"{origin}{api.root_path}/api/mcp/callback")
     return s.McpSignInResponse(authorization_url=url)
 
 
@@ -99,7 +92,9 @@ async def sign_out(api: ApiContext, request: Request, name: ServerNamePath) -> N
     security_log.record("MCP server signed out", address=request_address(request, api.trusted_proxies), name=name)
 
 
-@router.get("/mcp/callback", responses={200: ResponseInfo("A page for the person.", media_types=("text/html",))})
+@router.get(
+    "/mcp/callback", responses={200: ResponseInfo("A page that says whether it worked.", media_types=("text/html",))}
+)
 async def finish_sign_in(
     api: ApiContext,
     request: Request,
@@ -108,7 +103,7 @@ async def finish_sign_in(
     iss: Annotated[str | None, Field(max_length=2000)] = None,
     error: Annotated[str | None, Field(max_length=500)] = None,
 ) -> Response:
-    """Where authorization servers send the browser back to. `state` is that of a sign-in under way, and counts once."""
+    """Complete a sign-in: authorization servers send the browser here. Each `state` can be used once."""
     try:
         name = await require_tool_admin(api).finish_sign_in(state, code, iss, error)
     except AgentError as failed:

@@ -1,4 +1,5 @@
-"""Agents: the built-in ones and those that run as programs of their own."""
+"""Agents: the built-in ones and those that run as programs of their own. Which there are: `app.agents`,
+`app.agent_programs`."""
 
 from typing import Annotated
 
@@ -12,11 +13,16 @@ from holdfast.server.schemas.settings import VariableName
 class AgentResponse(ResponseModel):
     name: str
     can_continue: bool
+    can_steer: Annotated[bool, Field(description="Whether text can be added to its active run.")] = False
     is_program: bool
-    """Whether it runs as a program of its own, with its own model and tools."""
+    """Whether it is a program of its own, or behind a gateway, with its own model and tools."""
     available: bool
     reason: str | None
+    test_failed: Annotated[
+        bool, Field(description="Whether a program that is there is not available because its last test failed.")
+    ] = False
     command: Annotated[list[str], Field(description="The program and its arguments.")] = Field(default_factory=list)
+    url: Annotated[str | None, Field(description="The address of a gateway, instead of a program.")] = None
     cwd: str | None = None
     env: list[str] = Field(default_factory=list)  # Names of variables; their values are never returned
     editable: Annotated[bool, Field(description="Whether it was added here, and can be changed and removed.")] = False
@@ -67,9 +73,9 @@ class AgentOptionChoiceResponse(ResponseModel):
 class AgentOptionResponse(ResponseModel):
     id: str
     name: str
-    category: Annotated[str, Field(description="mode, model, thought_level, another word, or empty.")]
+    category: Annotated[str, Field(description="`mode`, `model`, `thought_level`, another kind, or empty.")]
     value: str | bool
-    default: Annotated[str | bool, Field(description="What the program begins a new session with.")]
+    default: Annotated[str | bool, Field(description="The value in a new session of the program.")]
     choices: list[AgentOptionChoiceResponse]
 
 
@@ -91,9 +97,9 @@ class AgentDirectoryRequest(RequestModel):
 
 
 class AgentDirectoryResponse(ResponseModel):
-    path: Annotated[str, Field(description="The directory without links.")]
+    path: Annotated[str, Field(description="The directory, with symbolic links resolved.")]
 
 
 class AgentDirectoriesResponse(ResponseModel):
-    allowed: Annotated[list[str], Field(description="Directories below which one can be chosen; empty: none can be.")]
-    recent: Annotated[list[str], Field(description="Those of recent sessions, newest first.")]
+    allowed: Annotated[list[str], Field(description="One of these, or a directory inside one, can be chosen.")]
+    recent: Annotated[list[str], Field(description="Directories of recent sessions, newest first.")]

@@ -1,4 +1,4 @@
-"""Passwords, logins and API tokens."""
+"""Passwords, logins and API tokens. Their rules: `server.authenticator`."""
 
 from typing import Annotated
 
@@ -13,6 +13,14 @@ class LoginRequest(RequestModel):
     password: PasswordField
 
 
+class LoginLinkResponse(ResponseModel):
+    path: Annotated[str, Field(description="What follows the address of the server in the link. It contains a secret.")]
+    root_path: Annotated[
+        str, Field(description="The path below which the server is published; empty if there is none.")
+    ]
+    expires_in: Annotated[float, Field(description="Seconds.")]
+
+
 class ChangePasswordRequest(RequestModel):
     current: Annotated[str, Field(max_length=1000)] | None = None
     new: PasswordField
@@ -23,8 +31,8 @@ class LoginResponse(ResponseModel):
     device: str
     address: str
     created_at: Annotated[Timestamp, Field(description="When the password was entered.")]
-    used_at: Annotated[Timestamp, Field(description="The last request, to within minutes.")]
-    current: Annotated[bool, Field(description="Whether this request belongs to it.")]
+    used_at: Annotated[Timestamp, Field(description="When it was last used, to within minutes.")]
+    current: Annotated[bool, Field(description="Whether this request was made with this login.")]
 
 
 class LoginListResponse(ListResponse[LoginResponse]): ...

@@ -1,4 +1,4 @@
-"""Base classes and field types that the schemas share."""
+"""Base classes and field types that the schemas share. Free-form `settings` have the ranges of `core.chat_settings`."""
 
 from dataclasses import fields
 from typing import Annotated, Any, Generic, TypeVar
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic_core import to_json
 
+from holdfast.core import chat_settings
 from holdfast.core.export_format import iso_timestamp
 from holdfast.core.ids import MessageId, SessionId
 from holdfast.core.session_limits import (
@@ -69,9 +70,12 @@ Tags = Annotated[
 ]
 
 
-def _check_size(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _check_settings(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if len(to_json(settings)) > MAX_SETTINGS:
         raise ValueError(f"must have at most {MAX_SETTINGS} bytes as JSON")
+    for name in chat_settings.SESSION_FIELDS:
+        if settings.get(name) is not None and not chat_settings.is_valid(name, settings[name]):
+            raise ValueError(f"has a {name} that is out of range")
     return settings
 
 
@@ -81,7 +85,7 @@ ModelSettings = Annotated[
         max_length=MAX_SETTING_FIELDS,
         description="temperature, max_tokens and others, passed to the model; at most 64 kB.",
     ),
-    AfterValidator(_check_size),
+    AfterValidator(_check_settings),
 ]
 MessageIdField = Annotated[MessageId, Field(min_length=1, max_length=200)]
 SessionIdField = Annotated[SessionId, Field(min_length=1, max_length=200)]

@@ -23,7 +23,7 @@ class FileResponse(ResponseModel):
 class ImportedSessionResponse(ResponseModel):
     session_id: Annotated[str, Field(validation_alias=AliasPath("session", "id"))]
     title: Annotated[str, Field(validation_alias=AliasPath("session", "title"))]
-    messages: Annotated[int, Field(description="Those that were added: of a chat imported before, only the new ones.")]
+    messages: Annotated[int, Field(description="How many were added; if it was imported before, only new ones.")]
     files: int
     is_new: bool
     skipped: Annotated[Sequence[str], Field(description="What was left out of the chat, and why.")]

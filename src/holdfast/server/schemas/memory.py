@@ -7,6 +7,11 @@ from pydantic import Field
 from holdfast.server.schemas.base import ListResponse, Name, RequestModel, ResponseModel, Timestamp
 
 
+class CreateFactRequest(RequestModel):
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    project: Annotated[Name, Field(description="A project, whose own memory is added to.")] | None = None
+
+
 class UpdateFactRequest(RequestModel):
     """Only the given fields change."""
 
@@ -23,6 +28,7 @@ class FactResponse(ResponseModel):
     id: str
     text: str
     session_id: str
+    """The session that it came from. Empty if it was added by hand."""
     message_id: str
     created_at: Timestamp
     updated_at: Timestamp

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from holdfast.server.schemas.base import Name, RequestModel, ResponseModel
 
@@ -17,6 +17,11 @@ class ModelDetailsResponse(ResponseModel):
     provider: str
     context: int | None
     abilities: Annotated[list[str], BeforeValidator(sorted)]
+    settings: Annotated[
+        list[str],
+        BeforeValidator(sorted),
+        Field(description="Settings that are passed to it, such as `temperature`. It ignores others."),
+    ]
     available: bool
     reason: str | None
 

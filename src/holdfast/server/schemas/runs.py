@@ -1,5 +1,6 @@
-"""Requests that start and change runs, and runs as responses."""
+"""Requests that start and change runs, and runs as responses. What each does: `engine.runs`."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from holdfast.core.events import Decision, InputAction
 from holdfast.core.form_schema import MAX_FIELDS
 from holdfast.core.run import Lifetime, Run, RunStatus
 from holdfast.core.session import Message
+from holdfast.engine.transactions.steering import MAX_CHARACTERS
 from holdfast.server.schemas.base import (
     ListResponse,
     MessageIdField,
@@ -61,6 +63,17 @@ class EditQueuedRunRequest(RequestModel):
     input: MessageInput
 
 
+class SteerRequest(RequestModel):
+    text: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
+
+
+class CancelSessionRequest(RequestModel):
+    key: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None,
+        Field(description="The `Idempotency-Key` of a request, which may still be under way."),
+    ] = None
+
+
 class ContinueRunRequest(RequestModel):
     model: Name | None = None
     allow: Annotated[
@@ -91,7 +104,8 @@ class ApprovalDecisionRequest(RequestModel):
 
 
 class InputAnswerRequest(RequestModel):
-    """An answer to the server of a running tool. `content` holds the values of an accepted form, by field."""
+    """An answer to the model or to the server of a running tool. `content` holds the values of an accepted form, by
+    field; of a question of the model, `answer`."""
 
     action: InputAction
     content: Annotated[
@@ -123,10 +137,15 @@ class RunResponse(ResponseModel):
     recovery: RecoveryResponse | None
     cancel_requested: bool
     continues: str | None
+    steers: Annotated[str | None, Field(description="The active run that this queued one's text is to be added to.")]
     created_at: Timestamp
     started_at: Timestamp | None
     ended_at: Timestamp | None
     last_seq: int
+
+
+class CancelledRunResponse(ResponseModel):
+    run: Annotated[RunResponse | None, Field(description="Null if there was nothing to cancel.")]
 
 
 class RunEventResponse(ResponseModel):
@@ -147,7 +166,11 @@ class AcceptedRunResponse(ResponseModel):
 
     run: RunResponse
     message: MessageResponse
+    warnings: Annotated[list[str], Field(description="Sentences about budgets that are used up and only warn.")] = (
+        Field(default_factory=list)
+    )
 
     @classmethod
-    def from_run(cls, run: Run, message: Message) -> Self:
-        return cls(run=RunResponse.model_validate(run), message=MessageResponse.from_message(message))
+    def from_run(cls, run: Run, message: Message, warnings: Sequence[str] = ()) -> Self:
+        run_response = RunResponse.model_validate(run)
+        return cls(run=run_response, message=MessageResponse.from_message(message), warnings=list(warnings))

@@ -1,9 +1,12 @@
-"""Requests that create and change sessions, and sessions as responses."""
+"""Requests that create and change sessions, and sessions as responses. Chat settings among them: `core.chat_settings`;
+what an edit does: `engine.transactions.session_edits`."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from holdfast.core import chat_settings
+from holdfast.core.chat_settings import ModelDefault, ReasoningEffort
 from holdfast.core.run import RunStatus
 from holdfast.engine.sessions import SessionView
 from holdfast.engine.transactions.memory import named_provider
@@ -14,7 +17,6 @@ from holdfast.server.schemas.base import (
     ListResponse,
     ModelSettings,
     Name,
-    RequestModel,
     ResponseModel,
     SessionIdField,
     Tags,
@@ -22,12 +24,14 @@ from holdfast.server.schemas.base import (
     Title,
     shallow_fields,
 )
+from holdfast.server.schemas.chat_settings import ChatParametersRequest
 from holdfast.server.schemas.runs import AcceptedRunResponse
 
 MemoryProviderName = Annotated[
     Name,
     Field(
-        description="A memory provider, or `none`: nothing is recalled or remembered. Also stored as `settings.memory`."
+        description="A memory provider, `default` for the server's own, or `none`: no memories are used, and "
+        "nothing of this chat is ever remembered. If omitted, the default for all chats. Stored as `settings.memory`."
     ),
 ]
 
@@ -50,7 +54,7 @@ AgentOptions = Annotated[
 ]
 
 
-class CreateSessionRequest(RequestModel):
+class CreateSessionRequest(ChatParametersRequest):
     title: Title | None = None
     agent: Name | None = None
     model: Name | None = None
@@ -66,7 +70,7 @@ class CreateSessionRequest(RequestModel):
     project: Name | None = None
 
 
-class UpdateSessionRequest(RequestModel):
+class UpdateSessionRequest(ChatParametersRequest):
     """Only the given fields change; null clears a field that may be empty."""
 
     title: Title = ""
@@ -100,6 +104,11 @@ class SessionResponse(ResponseModel):
     memory: str | None
     cwd: str | None
     agent_options: dict[str, str | bool]
+    temperature: float | ModelDefault | None
+    top_p: float | ModelDefault | None
+    max_tokens: int | ModelDefault | None
+    reasoning_effort: Literal[ReasoningEffort, ModelDefault] | None
+    use_tools: bool | None
     previous_session_id: str | None
     pinned: bool
     archived: bool
@@ -109,7 +118,13 @@ class SessionResponse(ResponseModel):
     can_redo: bool
     active_run: str | None
     active_run_status: RunStatus | None
-    queued_runs: list[AcceptedRunResponse]
+    queued_runs: Annotated[
+        list[AcceptedRunResponse],
+        Field(
+            description="With their user messages. `parts` is empty if they would be too long: of more than 1000 "
+            "bytes in lists, of more than 8 MB in all in a session."
+        ),
+    ]
     version: int
     created_at: Timestamp
     updated_at: Timestamp
@@ -122,6 +137,8 @@ class SessionResponse(ResponseModel):
     def from_view(cls, view: SessionView, match: SearchHit | None = None) -> Self:
         session = view.session
         differing = {
+            **dict.fromkeys(chat_settings.SESSION_FIELDS),
+            **chat_settings.read(session.settings, *chat_settings.SESSION_FIELDS),
             "memory": named_provider(session.settings),
             "cwd": session.cwd,
             "agent_options": session.agent_options,
@@ -143,10 +160,3 @@ class SessionContextResponse(ResponseModel):
     model: str
     used: int
     limit: int | None
-
-
-class SessionUsageResponse(ResponseModel):
-    runs: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None

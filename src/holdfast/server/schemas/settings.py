@@ -1,4 +1,5 @@
-"""The server's settings, provider keys, tools with their grants, and MCP servers."""
+"""The server's settings, provider keys, tools with their grants, and MCP servers. What a tool rule does:
+`tools.approval_policy`."""
 
 from typing import Annotated, Literal
 
@@ -33,11 +34,19 @@ class ProviderKeyResponse(ResponseModel):
 
 
 class ConnectProviderRequest(RequestModel):
-    """A known provider and its key, or the address of a server."""
+    """A known provider and its key, or the address of a server. The ids of a server's models begin with its `name`; by
+    default that is made of the address. A server that was added before keeps its name."""
 
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)] | None = None
     provider: Name | None = None
     base_url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     key: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+
+class UpdateProviderRequest(RequestModel):
+    """Changes a server that was added through the API."""
+
+    images: bool
 
 
 class ProviderCheckResponse(ResponseModel):
@@ -75,6 +84,7 @@ class ProviderResponse(ResponseModel):
     key_source: Literal["settings", "file", "environment"] | None
     key_variable: Annotated[str | None, Field(description="The environment variable that holds the key.")]
     added: Annotated[bool, Field(description="Whether it was added through the API, and can be removed.")]
+    images: Annotated[bool, Field(description="Whether models get images even if the server does not say they can.")]
 
 
 class SettingsResponse(ResponseModel):
@@ -159,7 +169,7 @@ class McpServerListResponse(ListResponse[McpServerResponse]): ...
 
 
 class McpSignInResponse(ResponseModel):
-    authorization_url: Annotated[str, Field(description="To be opened in the browser of the person.")]
+    authorization_url: Annotated[str, Field(description="The page to open in the user's browser.")]
 
 
 class McpPromptArgumentResponse(ResponseModel):

@@ -4,8 +4,11 @@ const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
 const status = document.getElementById("status");
+const waiting = "Too many wrong passwords came from your network. Your password will be checked in a moment.";
 if (leftByChoice()) {
   status.textContent = "You’re logged out.";
+} else if (new URLSearchParams(location.search).has("used_link")) {
+  problem.textContent = "This login link has expired or was already used. Log in with your password, or create a new link.";
 } else if (new URLSearchParams(location.search).has("logged_out")) {
   status.textContent = "You were logged out. Log in to continue where you were.";
 }
@@ -26,9 +29,6 @@ form.addEventListener("submit", async (event) => {
   problem.textContent = "";
   status.textContent = "";
   button.disabled = true;
-  const slow = setTimeout(() => {
-    status.textContent = "Still checking. Several wrong passwords in a row slow this down.";
-  }, 2000);
   try {
     const response = await submitPassword(form.password.value);
     if (response.ok) {
@@ -40,27 +40,51 @@ form.addEventListener("submit", async (event) => {
   } catch {
     problem.textContent = "The server is unreachable. Check that it is running.";
   }
-  clearTimeout(slow);
   status.textContent = "";
   button.disabled = false;
   form.password.select();
 });
 
-/** While others at the same address guess, the server may have no place for this attempt: it is repeated for ten
- * minutes, because the user cannot do anything about it. */
+/** The server answers as soon as it has checked the password, however long others keep it busy. A proxy may give up
+ * before that, or the server restart: then the attempt is repeated for an hour. Any other problem is returned. */
 async function submitPassword(password) {
-  const endsAt = Date.now() + 600_000;
-  for (;;) {
-    const response = await fetch(`${root}/api/login`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ password }),
-    });
-    if (response.status !== 429 || Date.now() > endsAt) return response;
-    status.textContent = "Too many passwords are being tried from your network. Waiting to check yours…";
-    const seconds = Number(response.headers.get("Retry-After")) || 15;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, 60) * 1000));
+  const startedAt = Date.now();
+  for (let attempt = 0; ; attempt++) {
+    const sentAt = Date.now();
+    let response = null;
+    let failure = null;
+    const slow = setTimeout(() => {
+      status.textContent = waiting;
+    }, 2000);
+    try {
+      response = await fetch(`${root}/api/login`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ password }),
+      });
+    } catch (error) {
+      failure = error;
+    }
+    clearTimeout(slow);
+    const dropped = failure !== null && (attempt > 0 || Date.now() - sentAt > 5000);
+    const timedOut = response?.status === 408 || response?.status === 504;
+    const away = response?.status === 502 || (response?.status === 503 && (await isRestarting(response)));
+    if (!(dropped || timedOut || away) || Date.now() - startedAt > 3_600_000) {
+      if (response === null) throw failure;
+      return response;
+    }
+    status.textContent = timedOut ? waiting : "The server is not reachable right now. Trying again…";
+    await new Promise((resolve) => setTimeout(resolve, 1000 + 1000 * Math.random()));
   }
+}
+
+/** Whether the server stops, and not its proxy or its storage. */
+async function isRestarting(response) {
+  const body = await response
+    .clone()
+    .json()
+    .catch(() => ({}));
+  return body.type === "draining";
 }
 
 /** The page of this server that led here, or the start page. */

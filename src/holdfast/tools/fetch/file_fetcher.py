@@ -1,4 +1,5 @@
-"""Fetches files that a request names by URL, from public addresses only."""
+"""Fetches files that a request names by URL, from public addresses only. Sizes and time: `server.context.ServerLimits`;
+which addresses: `tools.fetch.ssrf_guard`."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath

@@ -1,5 +1,6 @@
-"""SSRF guard: which addresses the fetch tool may connect to, and the aiohttp connector that enforces it. An address
-that is not clearly public is refused (`is_public`, the default of `tool` and `file_fetcher`; no setting changes it).
+"""SSRF guard: which URLs the fetch tool may open (`check_url`) and which addresses it may connect to, with the aiohttp
+connector that enforces it. An address that is not clearly public is refused (`is_public`, the default of `tool` and
+`file_fetcher`; no setting changes it).
 The check is made where sockets are created, on the very address that is then connected to: nothing the HTTP client does
 bypasses it, and DNS rebinding has no second lookup."""
 

@@ -1,5 +1,5 @@
 """The fetch tool: GET one page. aiohttp is imported when a page is first fetched, and by `app/deferred_imports.py` in
-the background, so that start-up does not wait for it."""
+the background, so that start-up does not wait for it. Which addresses it may read: `tools.fetch.ssrf_guard`."""
 
 import codecs
 import re

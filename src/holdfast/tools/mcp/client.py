@@ -1,7 +1,11 @@
-"""The client of one MCP server: connects when it is needed, reconnects with pauses, and lists and calls its tools."""
+"""The client of one MCP server: connects when it is needed, reconnects with pauses, and lists and calls its tools. Its
+time limits are here (`McpLimits`); a call to a server that is away fails at once until the pause is over."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -10,6 +14,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from holdfast.core.errors import first_error
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
@@ -18,15 +23,17 @@ from holdfast.tools.mcp.connection import McpConnection
 from holdfast.tools.mcp.media_files import save_media
 from holdfast.tools.mcp.prompts import McpPrompt
 from holdfast.tools.mcp.resource_tools import resource_tools
+from holdfast.tools.mcp.server_config import HttpServer, McpServer, StdioServer
 from holdfast.tools.mcp.server_requests import ActiveCall
 from holdfast.tools.mcp.tool_listing import MAX_TOOLS
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
 
 _MAX_PAGES: Final = 20
 _MAX_DESCRIPTION: Final = 20_000  # Characters
+_MAX_PRINTED: Final = 300  # Characters of the last line of a program's error output
+_MAX_CAUSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class McpClient:
         self._lock = anyio.Lock()
         self._failures = 0
         self._failure: str | None = None
+        self._logged: str | None = None  # The failure that was logged last
         self._stderr = StderrTail()
         self._is_retrying = False
         self.retry_at = 0.0
@@ -82,12 +90,18 @@ class McpClient:
         try:
             await self.list_tools()
         except ToolError as error:
-            log.warning("%s", error)
+            self.log_failure(error)
         finally:
             self._is_retrying = False
 
-    async def list_tools(self) -> Sequence[Tool]:
-        connection = await self._connected()
+    def log_failure(self, error: ToolError) -> None:
+        """As a warning once: a server that stays away is tried again with every turn."""
+        log.log(logging.DEBUG if self._logged == self._failure else logging.WARNING, "%s", error)
+        self._logged = self._failure
+
+    async def list_tools(self, *, in_pause: bool = False) -> Sequence[Tool]:
+        """`in_pause`: whether to connect also during a pause after failures."""
+        connection = await self._connected(in_pause=in_pause)
         tools: list[Tool] = []
         cursor: str | None = None
         try:
@@ -101,7 +115,7 @@ class McpClient:
         except Exception as error:  # the SDK's and its transports' errors are many
             connection.closed.set()
             raise self._failed(f"The MCP server {self.server.name!r} failed to list its tools", error) from error
-        self._failures, self._failure = 0, None
+        self._failures, self._failure, self._logged = 0, None, None
         if connection.client.server_capabilities.resources is None:
             return tools
         readable = self.server.trusted
@@ -125,27 +139,33 @@ class McpClient:
     def _failed(self, what: str, error: Exception) -> ToolError:
         """Begins a pause, which doubles with each failure."""
         self._failure = why = self._reason(error)
-        if printed := self._stderr.text:
-            why = f"{why}. Its error output ends with: {printed[-1000:]}"
         pause = min(self._limits.first_pause * 2**self._failures, self._limits.longest_pause)
         self._failures = min(self._failures + 1, 30)
         self.retry_at = anyio.current_time() + pause
         return ToolError(f"{what}: {why}")
 
     def _reason(self, error: BaseException) -> str:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = first_error(error)
         if isinstance(error, TimeoutError):
             return "it did not answer in time"
         if isinstance(error, FileNotFoundError) and isinstance(self.server, StdioServer):
             where = "" if self.server.cwd is None else f", or the directory {self.server.cwd} does not exist"
             return f"command not found: {self.server.command}{where}"
-        return str(error) or type(error).__name__
+        for each in _causes(error):
+            if isinstance(each, socket.gaierror):
+                return "host not found"
+            if isinstance(each, OSError) and each.errno:
+                return os.strerror(each.errno).lower()
+        why = str(error) or type(error).__name__
+        printed = self._stderr.text.splitlines()[-1:]
+        if isinstance(self.server, StdioServer) and _is_closed(error):
+            return ": ".join(["the command exited", *(line.strip()[:_MAX_PRINTED] for line in printed)])
+        return f"{why}. Its error output ends with: {printed[0].strip()[:_MAX_PRINTED]}" if printed else why
 
     def _tool(self, tool: Any, instructions: str) -> "McpTool":
         name = tool_mapping.tool_name(self.server.name, tool.name)
         spec = ToolSpec(name, (tool.description or tool.title or tool.name)[:_MAX_DESCRIPTION], tool.input_schema)
-        traits = tool_mapping.traits(tool.annotations, trusted=self.server.trusted, instructions=instructions)
+        traits = tool_mapping.to_traits(tool.annotations, trusted=self.server.trusted, instructions=instructions)
         return McpTool(self, tool.name, spec, traits)
 
     async def call(self, tool: "McpTool", args: Mapping[str, Json], context: ToolContext) -> ToolResult:
@@ -165,7 +185,7 @@ class McpClient:
         except TimeoutError:
             raise self._timed_out() from None
         media = await to_thread.run_sync(save_media, answer.content, context.workspace)
-        return tool_mapping.result(answer, media.paths, media.images)
+        return tool_mapping.to_result(answer, media.paths, media.images)
 
     async def list_prompts(self) -> Sequence[McpPrompt]:
         """Empty for a server that offers none. Raises ToolError."""
@@ -197,29 +217,50 @@ class McpClient:
                     raise ToolError(f"{self.server.name}: {error}") from error
                 connection.closed.set()
                 if last:
+                    why = connection.failure or error
                     raise ToolError(
-                        f"The connection to the MCP server {self.server.name!r} was lost during the call ({error}). It "
+                        f"The connection to the MCP server {self.server.name!r} was lost during the call ({why}). It "
                         "is unknown whether the call took effect; check before you call it again."
                     ) from error
         raise AssertionError
 
-    async def _connected(self) -> McpConnection:
+    async def _connected(self, *, in_pause: bool = False) -> McpConnection:
         async with self._lock:
             if self._connection is not None and not self._connection.closed.is_set():
                 return self._connection
             if self.tasks is None:
                 raise ToolError("The MCP servers are not running.")
             wait = self.retry_at - anyio.current_time()
-            if wait > 0:
-                raise ToolError(f"Could not connect to {self.server.name}. Try again in {wait:.0f} s.")
+            if wait > 0 and not in_pause:
+                why = "" if self._failure is None else f" ({self._failure})"
+                raise ToolError(f"Could not connect to {self.server.name}{why}. Try again in {math.ceil(wait)} s.")
             connection = McpConnection(self.server, self._limits.connect)
             self._stderr = connection.stderr
             try:
                 await self.tasks.start(connection.run)
             except Exception as error:
-                raise self._failed(f"Could not connect to {self._described()}", error) from error
+                known = error if connection.failure is None else ToolError(connection.failure)
+                raise self._failed(f"Could not connect to {self._described()}", known) from error
             self._connection = connection
             return connection
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and those that led to it, the latest first."""
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return
+        error = first_error(error)
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Whether the other end closed the connection."""
+    from mcp import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
 
 
 def _is_answer(error: Exception) -> bool:

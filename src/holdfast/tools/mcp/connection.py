@@ -1,7 +1,8 @@
-"""One connection to one MCP server: a task that keeps it open until it is closed or lost."""
+"""One connection to one MCP server: a task that keeps it open until it is closed or lost. When it is opened again:
+`tools.mcp.client`."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -14,10 +15,12 @@ from anyio.abc import TaskStatus
 from holdfast import __version__
 from holdfast.ports.tool import ToolError
 from holdfast.tools.mcp.http_client import ACCEPT, PING, guarded_client
+from holdfast.tools.mcp.message_repair import repaired
 from holdfast.tools.mcp.oauth import stored_auth
+from holdfast.tools.mcp.server_config import HttpServer, McpServer, StdioServer, is_local
 from holdfast.tools.mcp.server_requests import ServerRequests
+from holdfast.tools.mcp.stdio_transport import open_stdio
 from holdfast.tools.mcp.tool_listing import keep_valid_tools
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer, is_local
 from holdfast.tools.stderr_tail import StderrTail
 
 log = logging.getLogger("holdfast.tools")
@@ -41,6 +44,11 @@ class McpConnection:
         self.closed = anyio.Event()
         self.stderr = StderrTail()
         self.requests = ServerRequests(server.name, is_local=is_local(server))
+        self.failure: str | None = None  # Why we closed it
+
+    def _fail(self, why: str) -> None:
+        self.failure = why
+        log.warning("The connection to the MCP server %s is closed: %s", self._server.name, why)
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Connects, reports started and waits until closed. Failures before that are raised to the starter."""
@@ -75,7 +83,7 @@ class McpConnection:
 
     async def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         if isinstance(self._server, StdioServer):
-            return _stdio(self._server, self.closed, self.stderr)
+            return _stdio(self._server, self.closed, self.stderr, self._fail)
         oauth = self._server.oauth
         auth = stored_auth(oauth) if self._server.uses_oauth and oauth is not None and oauth.has_tokens else None
         if await _is_streamable(self._server, auth):
@@ -84,15 +92,11 @@ class McpConnection:
 
 
 @asynccontextmanager
-async def _stdio(server: StdioServer, closed: anyio.Event, stderr: StderrTail) -> AsyncIterator[tuple[Any, Any]]:
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    args, env = list(server.args), dict(server.env)
-    parameters = StdioServerParameters(command=server.command, args=args, env=env, cwd=server.cwd)
-    async with stderr.reading() as writing:
-        with open(writing, "w", closefd=False) as errors:  # noqa: ASYNC230 - a pipe, which only the program writes to
-            async with stdio_client(parameters, errlog=errors) as (reading, sending):
-                yield _WatchedStream(reading, closed, server.name), sending
+async def _stdio(
+    server: StdioServer, closed: anyio.Event, stderr: StderrTail, on_failure: Callable[[str], None]
+) -> AsyncIterator[tuple[Any, Any]]:
+    async with stderr.reading() as writing, open_stdio(server, writing, on_failure) as (reading, sending):
+        yield _WatchedStream(reading, closed, server.name), sending
 
 
 async def _is_streamable(server: HttpServer, auth: Any) -> bool:
@@ -150,9 +154,11 @@ class _WatchedStream:
 
     async def __anext__(self) -> Any:
         item = await anext(self._inner)
+        if isinstance(item, ValueError):
+            item = await repaired(item)
         result = getattr(getattr(item, "message", None), "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            result["tools"] = keep_valid_tools(self._name, result["tools"])
+            result["tools"] = await to_thread.run_sync(keep_valid_tools, self._name, result["tools"])
         return item
 
     async def __aenter__(self) -> "_WatchedStream":

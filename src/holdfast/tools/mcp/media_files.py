@@ -1,4 +1,5 @@
-"""Stores images, audio and other files that tools return in the workspace, and picks the images that models can see."""
+"""Stores images, audio and other files that tools return in the workspace, and picks the images that models can see.
+Their number and size are limited here."""
 
 import base64
 import binascii

@@ -203,8 +203,8 @@ class OAuthSignIns:
         return sign_in.url
 
     async def finish(self, state: str, code: str | None, issuer: str | None, error: str | None) -> str:
-        """The server whose tokens are stored now. `state` must be that of a sign-in under way, and counts once. Raises
-        ToolError."""
+        """Ends a sign-in and returns the name of its server, whose tokens are stored by then. `state` must be that of a
+        sign-in under way, and can be used once. Raises ToolError."""
         sign_in = self._by_state.pop(state, None)
         if sign_in is None or sign_in.done.is_set():
             raise ToolError("This sign-in is unknown or took too long. Press Connect again.")

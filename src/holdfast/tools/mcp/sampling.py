@@ -1,4 +1,5 @@
-"""Requests of MCP servers to the run's model, as a bounded request without tools. Does not import the SDK."""
+"""Requests of MCP servers to the run's model, as a bounded request without tools. Does not import the SDK. Whether a
+person is asked first: `tools.mcp.server_requests`."""
 
 import base64
 import binascii

@@ -1,5 +1,5 @@
 """What MCP servers ask of their client while a tool runs: the directories they may use, questions to the person, and
-answers of the run's model.
+answers of the run's model. How long a person has: `agents.chat.agent.ChatLimits`.
 
 A connection is shared by all sessions, and the protocol does not say which call a server asks for. So a question
 belongs to the call under way if all calls under way are of one session; otherwise the server is told to try again.

@@ -1,5 +1,6 @@
 """The MCP servers of a process. Each is connected when first needed and reconnected after a loss; an unreachable server
-affects only its own tools."""
+affects only its own tools. Pauses before a reconnect: `tools.mcp.client`; which servers there are: `app.tool_admin`;
+which tools a turn gets: `tools.tool_selection`."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from holdfast.ports.tool import Tool, ToolError
 from holdfast.tools.mcp.client import McpClient, McpLimits, McpState
 from holdfast.tools.mcp.oauth import OAuthSignIns
 from holdfast.tools.mcp.prompts import McpPrompt
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer
+from holdfast.tools.mcp.server_config import HttpServer, McpServer
 
 log = logging.getLogger("holdfast.tools")
 
@@ -58,9 +59,7 @@ class McpServers:
 
     async def list_tools(self, name: str) -> Sequence[Tool]:
         """The tools of one server, connecting even during a pause after failures. Raises ToolError."""
-        client = self._clients[name]
-        client.retry_at = 0.0
-        return await client.list_tools()
+        return await self._clients[name].list_tools(in_pause=True)
 
     async def tools(self) -> Sequence[Tool]:
         """The tools of all servers that can be reached, named `server__tool`. A server that failed is tried again in
@@ -110,7 +109,7 @@ class McpServers:
             try:
                 found[name] = await ask(client)
             except ToolError as error:
-                log.warning("%s", error)
+                client.log_failure(error)
 
         async with anyio.create_task_group() as tg:
             for name, client in self._clients.items():

@@ -1,11 +1,13 @@
-"""The tools that a server lists, checked one by one: a malformed one is left out and hides no other."""
+"""The tools that a server lists, checked one by one: a malformed one is left out and hides no other. Names and approval
+defaults: `tools.mcp.tool_mapping`."""
 
 import json
 import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast.core.nesting import is_too_deep
+from holdfast.core.finite_numbers import find_non_finite
+from holdfast.core.json_limits import is_too_deep
 from holdfast.core.parts import Json
 
 log = logging.getLogger("holdfast.tools")
@@ -42,6 +44,8 @@ def _check(tool: Json) -> tuple[int, str | None]:
 
     if is_too_deep(tool):
         return 0, "it is nested too deeply"
+    if find_non_finite(tool) is not None:  # a provider would refuse every request with the tool
+        return 0, "it has a number that is too large"
     try:
         parsed: Any = mcp.types.Tool.model_validate(tool)
     except ValidationError as error:

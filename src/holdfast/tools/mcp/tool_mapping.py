@@ -1,61 +1,32 @@
-"""MCP server configuration, and the translation of the SDK's tools and results. Does not import the SDK."""
+"""Translates the SDK's tools and results: names, traits and contents of tools. Does not import the SDK. Which tools ask
+before they run follows from `to_traits` and `tools.approval_policy`."""
 
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Rule, ToolResult, ToolTraits
-from holdfast.tools.mcp.oauth import OAuthSecrets
 
 MAX_NAME: Final = 64  # The longest tool name that providers accept
-
-
-@dataclass(frozen=True, slots=True)
-class StdioServer:
-    """A program that is started on demand. It gets the harmless part of the server's environment, and `env`."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: str | None = None
-    trusted: bool = True  # Whether its hints about read-only tools are trusted: it runs as the server's user anyway
-
-
-@dataclass(frozen=True, slots=True)
-class HttpServer:
-    """A server reached over streamable HTTP."""
-
-    name: str
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    trusted: bool = False  # Whether its hints about read-only tools are believed
-    oauth: OAuthSecrets | None = field(default=None, compare=False, repr=False)  # None: OAuth is not used
-
-    @property
-    def uses_oauth(self) -> bool:
-        """A header that somebody set goes before OAuth."""
-        return self.oauth is not None and not any(name.lower() == "authorization" for name in self.headers)
-
-
-McpServer = StdioServer | HttpServer
-
-
-def is_local(server: McpServer) -> bool:
-    """Whether it runs on this machine."""
-    return isinstance(server, StdioServer) or urlsplit(server.url).hostname in ("localhost", "127.0.0.1", "::1")
+_HASH: Final = 8  # Hexadecimal digits
 
 
 def tool_name(server: str, tool: str) -> str:
-    """`server__tool`, in characters that every provider accepts."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")[:MAX_NAME]
+    """`server__tool`, in characters that every provider accepts. A name that is too long is cut and ends with a hash of
+    the whole, so that it stays different from others with the same beginning. If two tools
+    have one name: `tools.mcp.servers` (the earlier server wins) and `tools.tool_selection` (built-in tools win)."""
+    whole = f"{server}__{tool}"
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", whole)
+    if len(name) <= MAX_NAME:
+        return name
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    return f"{name[: MAX_NAME - _HASH - 1]}_{digest}"
 
 
-def traits(annotations: Any, *, trusted: bool, instructions: str = "") -> ToolTraits:
+def to_traits(annotations: Any, *, trusted: bool, instructions: str = "") -> ToolTraits:
     """The traits that a server's annotations state. Hints to ask less count only for a trusted server."""
     reads = trusted and bool(getattr(annotations, "read_only_hint", None))
     repeatable = reads or (trusted and bool(getattr(annotations, "idempotent_hint", None)))
@@ -63,8 +34,10 @@ def traits(annotations: Any, *, trusted: bool, instructions: str = "") -> ToolTr
     return ToolTraits(repeatable=repeatable, read_only=reads, rule=rule, instructions=instructions)
 
 
-def result(answer: Any, saved: Mapping[int, str] = MappingProxyType({}), images: tuple[Media, ...] = ()) -> ToolResult:
-    """Text unchanged, other blocks as a description, and structured content if there is nothing else. `saved` are paths
+def to_result(
+    answer: Any, saved: Mapping[int, str] = MappingProxyType({}), images: tuple[Media, ...] = ()
+) -> ToolResult:
+    """Keeps texts and describes other blocks. Structured content is used only if there are no blocks. `saved` are paths
     of files in the workspace, by the position of their block."""
     is_error = bool(answer.is_error)
     blocks = [_block(block, saved.get(at)) for at, block in enumerate(answer.content)]

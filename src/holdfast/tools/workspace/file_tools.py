@@ -1,5 +1,5 @@
 """The file tools: list, read, write, edit and search, with their schemas. Each runs in a worker thread, so none blocks
-the event loop."""
+the event loop. Their limits of size are here; which paths they reach: `jail`."""
 
 import difflib
 import os
@@ -11,22 +11,25 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import anyio
 from anyio import to_thread
 
+from holdfast.core.file_types import SNIFF, is_utf8_text
 from holdfast.core.parts import Json
 from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import Tool, ToolContext, ToolError, ToolResult, ToolTraits
 from holdfast.tools.result_text import shorten
 from holdfast.tools.schemas import object_spec
 from holdfast.tools.workspace.jail import Jail, split_path
-from holdfast.tools.workspace.search_tool import MAX_PATTERN, is_binary, search_files
+from holdfast.tools.workspace.search_process import search_files
+from holdfast.tools.workspace.search_tool import MAX_PATTERN
 
 MAX_ENTRIES: Final = 1000
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 60_000
 MAX_BYTES: Final = 64 * 1024 * 1024  # How far into a file a range of lines is searched for
 _LINE: Final = 1 << 20
-_SNIFF: Final = 8192
+_SEARCHES: Final = 4  # At the same time: each may have a process of its own with much memory
 MAX_EDIT: Final = 4 * 1024 * 1024
 _MAX_DIFF_LINES: Final = 5000
 _MAX_DIFF: Final = 20_000
@@ -45,6 +48,7 @@ class FileTool:
     traits: ToolTraits
     work: Callable[[Path, Mapping[str, Json], threading.Event], ToolResult]
     """Runs in a worker thread. Reading ends early if the event is set."""
+    limiter: anyio.CapacityLimiter | None = None
 
     def scope(self, args: Mapping[str, Json]) -> str:
         return ""
@@ -54,7 +58,7 @@ class FileTool:
         stop = threading.Event()
         work = partial(self.work, context.workspace, args, stop)
         try:
-            return await to_thread.run_sync(work, abandon_on_cancel=self.traits.read_only)
+            return await to_thread.run_sync(work, abandon_on_cancel=self.traits.read_only, limiter=self.limiter)
         finally:
             stop.set()
 
@@ -63,7 +67,7 @@ def file_tools() -> Sequence[Tool]:
     return (
         FileTool(object_spec("list_files", "List a directory.", {"path": _PATH}), READ_ONLY, list_files),
         FileTool(_READ, READ_ONLY, read_file),
-        FileTool(_SEARCH, READ_ONLY, search_files),
+        FileTool(_SEARCH, READ_ONLY, search_files, anyio.CapacityLimiter(_SEARCHES)),
         FileTool(_WRITE, REPLACES_FILE, write_file),
         FileTool(_EDIT, WRITES, edit_file),
     )
@@ -146,7 +150,7 @@ def read_file(root: Path, args: Mapping[str, Json], _: threading.Event) -> ToolR
     path = split_path(args["path"])
     with Jail(root).open_for_reading(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if is_binary(file.read(_SNIFF)):
+        if not is_utf8_text(file.read(SNIFF)):
             return ToolResult(f"[{'/'.join(path)} is a binary file ({size} bytes) and is not shown.]")
         file.seek(0)
         return ToolResult(_lines(file, first, count))

@@ -1,6 +1,9 @@
-"""The file search tool. It uses the `regex` library, which releases the GIL and stops at a time limit: with Python's
-`re`, one bad pattern of a model would block every run of the process. The library is imported by the first search, on a
-worker thread, so that start-up does not wait for it."""
+"""The file search tool. It uses the `regex` library, which releases the GIL and stops at a time limit while it
+matches: with Python's `re`, one bad pattern of a model would block every run of the process. The library is imported by
+the first search, on a worker thread, so that start-up does not wait for it.
+
+Compiling a regular expression has no such limit, and recursion can use much memory while matching, so those searches
+run in a process of their own (`search_process`). A plain text needs none."""
 
 import os
 import threading
@@ -11,6 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from holdfast.core.file_types import SNIFF, is_utf8_text
 from holdfast.core.parts import Json
 from holdfast.ports.tool import ToolError, ToolResult
 from holdfast.tools.workspace.jail import Jail, split_path
@@ -28,10 +32,6 @@ SECONDS: Final = 10.0  # Time limit for matching in one search
 _SKIP: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
-def search_files(root: Path, args: Mapping[str, Json], stop: threading.Event) -> ToolResult:
-    return FileSearch(root, args, stop).run()
-
-
 @dataclass(slots=True)
 class FileSearch:
     """One search. Setting `stop` ends it."""
@@ -44,7 +44,10 @@ class FileSearch:
     notes: list[str] = field(default_factory=list)
 
     def run(self) -> ToolResult:
-        pattern, glob = self._pattern(), self.args.get("files", "*")
+        return self.search(self.compile())
+
+    def search(self, pattern: "regex.Pattern[bytes]") -> ToolResult:
+        glob = self.args.get("files", "*")
         path = split_path(self.args.get("path", "."))
         jail = Jail(self.root)
         searched = 0
@@ -62,7 +65,7 @@ class FileSearch:
             self.notes.append(f"[stopped after {MAX_MATCHES} matches; narrow the search]")
         return ToolResult("\n".join(self.found + self.notes) or f"No matches in {searched} files.")
 
-    def _pattern(self) -> "regex.Pattern[bytes]":
+    def compile(self) -> "regex.Pattern[bytes]":
         import regex
 
         text: str = self.args["pattern"][:MAX_PATTERN]
@@ -82,7 +85,7 @@ class FileSearch:
         if len(data) > MAX_FILE:
             self.notes.append(f"[{shown} is larger than {MAX_FILE} bytes and was not searched]")
             return
-        if is_binary(data[:8192]):
+        if not is_utf8_text(data[:SNIFF]):
             return
         for number, line in enumerate(data.split(b"\n"), 1):
             if self.stop.is_set() or len(self.found) >= MAX_MATCHES:
@@ -113,14 +116,3 @@ def _walk(jail: Jail, path: tuple[str, ...], depth: int) -> Iterator[tuple[str, 
                 yield from _walk(jail, (*path, name), depth + 1)
             except ToolError:
                 continue  # deleted, or replaced by a link
-
-
-def is_binary(head: bytes) -> bool:
-    """Contains a zero byte or invalid UTF-8. A character cut off at the end does not count."""
-    if b"\0" in head:
-        return True
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        return error.start < len(head) - 3
-    return False

@@ -1,5 +1,6 @@
 """The direct agent: one request to one model, without a loop, a prompt or compaction, for clients that bring their own
-instructions and tools. A tool call ends the run, and its result begins the next turn."""
+instructions and tools. A tool call ends the run, and its result begins the next turn. Which settings it sends:
+`core.chat_settings`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 from holdfast.agents.chat.agent import FindModel
 from holdfast.agents.chat.answer_reader import AnswerReader
 from holdfast.agents.chat.attachments import FileReader, read_attachments
-from holdfast.agents.chat.model_messages import answer, ask_to_continue, conversation
+from holdfast.agents.chat.model_messages import answer, ask_to_continue, compose_conversation, with_answer
 from holdfast.agents.chat.requested_calls import unsettled
 from holdfast.agents.chat.run_log import RunLog
+from holdfast.core import chat_settings
 from holdfast.core.parts import Json, Part
 from holdfast.models.dialects import ALL_SETTINGS
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
@@ -24,6 +26,7 @@ class DirectAgent:
     files: FileReader
     can_park: bool = True
     can_resume: bool = True
+    can_steer: bool = False
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         log = RunLog(out, turn.transcript)
@@ -35,17 +38,14 @@ class DirectAgent:
         return TOOL_CALLS if calls else finish_reason
 
     async def _request(self, turn: Turn, model: Model, parts: tuple[Part, ...]) -> ModelRequest:
-        merged: dict[str, Json] = {}  # the run's settings take precedence over the session's
-        for settings in (turn.session.settings, turn.run.settings):
-            merged |= settings if isinstance(settings, dict) else {}
-        instructions = merged.get("instructions", turn.session.system)
-        if not isinstance(instructions, str | None):
+        chat = chat_settings.of_run(turn.session, turn.run, turn.preferences)
+        if not isinstance(chat.get("instructions"), str | None):
             raise AgentError("bad-request", "settings.instructions must be a string.")
         files = await read_attachments(self.files, turn.input.messages, model.info, {}, parts)
-        messages = conversation(turn.input.messages, files) + answer(parts, files)
-        system = "\n\n".join(text for text in (instructions, turn.input.summary) if text) or None
-        passed = {name: merged[name] for name in ALL_SETTINGS if merged.get(name) is not None}
-        return ModelRequest(system, ask_to_continue(messages, model.info), _tools(merged.get("tools")), passed)
+        messages = with_answer(await compose_conversation(turn.input.messages, files), answer(parts, files))
+        system = "\n\n".join(text for text in (chat.get("system"), turn.input.summary) if text) or None
+        passed = {name: chat[name] for name in ALL_SETTINGS if name in chat}
+        return ModelRequest(system, ask_to_continue(messages, model.info), _tools(chat.get("tools")), passed)
 
 
 def _tools(tools: Json) -> tuple[ToolSpec, ...]:

@@ -1,4 +1,5 @@
-"""Runs a program that takes long, such as pip, on a thread that can give up waiting."""
+"""Runs a program that takes long on a thread that can give up waiting: pip, for `models.local_model_runtime`. Agent
+programs and shell commands run under `tools.supervised_process` instead."""
 
 import os
 import signal

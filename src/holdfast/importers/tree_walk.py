@@ -1,4 +1,4 @@
-"""Goes through a tree of messages whose nodes name their parents."""
+"""Walks a tree of messages whose nodes name their parents. The tree of a session of ours: `core.message_tree`."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,5 +1,5 @@
-"""Late-bound access to the engine, to break a construction cycle: agents and memory are built before the engine that
-they call."""
+"""The engine for agents and memory, which are built before it and call it later: a proxy that breaks the construction
+cycle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from holdfast.ports.store import ToolGrant
 T = TypeVar("T")
 
 
-class LateEngine:
+class EngineProxy:
     """Also implements `GrantStore`, `History` and `ToolFileStore` for agents."""
 
     engine: Engine  # Set as soon as it exists
@@ -42,7 +42,7 @@ class LateEngine:
         return await self.retry_storage(lambda: self.engine.runs.model_input(turn.run.id, turn.run.owner))
 
     async def compact(self, turn: Turn, summarizer: Summarizer) -> None:
-        await self.engine.sessions.compact(turn.session.id, summarizer, turn.run.owner)
+        await self.engine.sessions.compact(turn.session.id, summarizer, turn.run.owner, in_run=True)
 
     async def read(self, file: FilePart) -> bytes | None:
         return await self.retry_storage(lambda: self._read(file))

@@ -1,5 +1,6 @@
-"""Lets the run's model answer the server of a tool. The request has no tools, so it cannot nest, and its cost counts as
-the run's."""
+"""Lets the run's model answer an MCP server that asks for a completion (sampling). The request has no tools, so it
+cannot nest, and its cost counts as the run's. Its limits: `tools.mcp.sampling`; whether a person is asked:
+`tools.mcp.server_requests`."""
 
 from holdfast.agents.chat.run_log import RunLog
 from holdfast.core.events import TextDelta, Usage

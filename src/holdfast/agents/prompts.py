@@ -1,13 +1,14 @@
-"""Builds the prompts for a program: the user's message, the earlier conversation for a new session, and the state of an
-interrupted answer."""
+"""Builds the prompts for agents that are other programs: the user's message, the earlier conversation for a new
+session, and the state of an interrupted answer. Which part of the conversation a program already knows:
+`agents.session_links`."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from holdfast.agents.acp.permissions import allowed_later
 from holdfast.agents.chat.attachments import FileReader, read_attachments
 from holdfast.agents.message_text import parts_as_text
+from holdfast.agents.permissions import allowed_later
 from holdfast.core.events import Decision
 from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart, TextPart, ToolPart
@@ -70,8 +71,11 @@ _ALLOWED: Final = """You asked for permission, and nobody answered in time. The 
 below: do exactly that, then complete your answer to the user's last message."""
 
 
-def interruption_text(transcript: Transcript, decisions: Mapping[str, Decision], question: Message | None) -> str:
-    """Describes an unfinished answer: the text that the user saw, and the state of each tool call."""
+def interruption_text(
+    transcript: Transcript, decisions: Mapping[str, Decision], question: Message | None, permitted: Collection[str] = ()
+) -> str:
+    """Describes an unfinished answer: the text that the user saw, the state of each tool call, and what the user
+    decided. `permitted`: ids of calls that the user allowed before the interruption."""
     tools = [part for part in transcript.parts if isinstance(part, ToolPart)]
     allowed = allowed_later(tools, decisions)
     lines = [_ALLOWED if allowed else _INTERRUPTED]
@@ -82,7 +86,9 @@ def interruption_text(transcript: Transcript, decisions: Mapping[str, Decision],
         lines.append(f"The user has seen this of it; do not repeat it:\n<shown>\n{shown[-_MAX_SHOWN:]}\n</shown>")
     elif not tools:
         lines.append("The user has seen nothing of it. You may have begun: look before you do something again.")
-    lines += [f"- {_tool_line(part, decisions.get(part.call_id), allowed=part in allowed)}" for part in tools]
+    for part in tools:
+        decision = decisions.get(part.call_id) or ("once" if part.call_id in permitted else None)
+        lines.append(f"- {_tool_line(part, decision, allowed=part in allowed)}")
     return "\n\n".join(lines)
 
 
@@ -98,7 +104,8 @@ def _tool_line(part: ToolPart, decision: Decision | None, *, allowed: bool) -> s
     what = f"{part.name} ({args.get('title') or shorten(as_text(part.args), 200)})"
     if allowed:
         return f"The tool {what} was not run, because nobody answered in time. The user now allows it: run it."
-    state = _STATES.get(part.state, "was not run")
+    is_open = part.state not in ("done", "denied")
+    state = _STATES["unknown"] if is_open and part.may_have_run else _STATES.get(part.state, "was not run")
     result = "" if part.result is None else f": {shorten(as_text(part.result), _MAX_RESULT)}"
-    asked = f" The user decided: {decision}." if decision else ""
+    asked = " The user had allowed it." if is_open and decision not in (None, "deny") else ""
     return f"The tool {what} {state}{result}.{asked}"

@@ -1,34 +1,14 @@
-"""A program's options for a question, as decisions of ours and back, and the calls that a person allowed in advance."""
+"""Answers the permission requests of agents that are other programs: which of the program's options a person's answer
+stands for, and which calls a person allowed in advance. How a question is stored and answered:
+`engine.transactions.approvals`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Self
 
 from holdfast.core.events import Decision
 from holdfast.core.parts import Json, Part, ToolPart
 from holdfast.ports.agent import ApprovalAnswer, Turn
-
-_MAX_ID: Final = 1000
-
-
-def options_of(options: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
-    """The options for `ApprovalRequested.options`. The protocol has no kind for a whole session, so an id with
-    *session* in it decides."""
-    found: list[dict[str, Json]] = []
-    for option in options:
-        option_id, name = option.get("optionId"), option.get("name")
-        if isinstance(option_id, str) and 0 < len(option_id) <= _MAX_ID:  # it is answered as it is, so never shortened
-            shown = name[:200] if isinstance(name, str) and name else option_id[:200]
-            found.append({"id": option_id, "name": shown, "decision": _decision(option_id, option.get("kind"))})
-    return found
-
-
-def _decision(option_id: str, kind: Any) -> Decision:
-    if kind == "allow_once":
-        return "once"
-    if kind == "allow_always":
-        return "session" if "session" in option_id.lower() else "always"
-    return "deny"
 
 
 def chosen_option(options: Sequence[Mapping[str, Json]], answer: ApprovalAnswer) -> str | None:
@@ -44,8 +24,8 @@ def chosen_option(options: Sequence[Mapping[str, Json]], answer: ApprovalAnswer)
 @dataclass(slots=True)
 class LateGrants:
     """Calls that a person allowed after nobody had answered in time. Each allows one call of the same name with the
-    same arguments; whatever else the program asks for is a question. A call whose arguments were left out must not be
-    compared: another one looks the same."""
+    same arguments; everything else is asked about. A call whose arguments were shortened must not be compared, because
+    a different one may look the same."""
 
     _calls: list[tuple[str, Json]] = field(default_factory=list)
 
@@ -70,7 +50,8 @@ def allowed_later(parts: Sequence[Part], decisions: Mapping[str, Decision]) -> l
 
 
 def _call(part: ToolPart) -> tuple[str, Json]:
-    """What is compared. A program may name the lines that it will change only once it has begun."""
+    """The part of a call that is compared. It excludes the lines that a call will change, because a program may name
+    them only once the call has begun."""
     if isinstance(part.args, dict):
         return part.name, {key: value for key, value in part.args.items() if key != "locations"}
     return part.name, part.args

@@ -1,4 +1,6 @@
-"""Selects the tools of a turn: the built-in ones and those of MCP servers, filtered by the session's settings."""
+"""Which tools a turn has: the built-in ones and those of MCP servers, filtered by `settings.tools` of the run or the
+session. Whether a chat offers tools at all is a chat setting (`core.chat_settings`); whether a call needs approval:
+`tools.approval_policy`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -6,13 +8,14 @@ from dataclasses import dataclass
 from holdfast.core.parts import Json
 from holdfast.ports.agent import Turn
 from holdfast.ports.tool import Tool
+from holdfast.tools.ask_user import AskUserTool
 from holdfast.tools.fetch.tool import FetchTool
 from holdfast.tools.shell import ShellTool
 from holdfast.tools.workspace.file_tools import file_tools
 
 
 @dataclass(frozen=True, slots=True)
-class Toolbox:
+class ToolSelection:
     builtin: Sequence[Tool]
     mcp_tools: Callable[[Turn], Awaitable[Sequence[Tool]]]
 
@@ -30,5 +33,5 @@ class Toolbox:
 
 
 def builtin_tools(shell: ShellTool) -> tuple[Tool, ...]:
-    """Files, shell and fetch."""
-    return (*file_tools(), shell, FetchTool())
+    """Files, shell, fetch and questions to the user."""
+    return (*file_tools(), shell, FetchTool(), AskUserTool())

@@ -9,6 +9,8 @@ import anyio
 
 from holdfast.core import events as ev
 from holdfast.core.parts import Json, ReasoningPart, TextPart, ToolPart
+from holdfast.core.transcript import steered_ids
+from holdfast.core.user_questions import result_of
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 
 
@@ -45,7 +47,13 @@ class CallTool:
     asks: bool = False
     answer_within: float | None = None
     repeatable: bool = False
+    asks_user: bool = False  # It is a question to the user, whose answer is its result
     form: Json = None  # The schema of a form that its server asks for while it runs; the result is the answer
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSteering:
+    """A step begins: what the user has added is journaled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class Crash:
 
 
 PlainEvent = ev.StepStarted | ev.StepRetrying | ev.Usage | ev.MemoryRecalled | ev.PlanUpdated
-Action = Say | Think | SayTokens | CallTool | PlainEvent | Meet | Hang | Fail | Finish | Crash
+Action = Say | Think | SayTokens | CallTool | PlainEvent | TakeSteering | Meet | Hang | Fail | Finish | Crash
 """An event stands for itself: it is written as it is."""
 
 
@@ -96,6 +104,7 @@ class ScriptedAgent:
     script: Sequence[Action] | Callable[[Turn], Sequence[Action]]
     can_park: bool = True
     can_resume: bool = True
+    can_steer: bool = True
     finish_reason: str | None = "stop"
     effects: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
@@ -118,7 +127,16 @@ class ScriptedAgent:
 
 
 class _ScriptRunner:
-    __slots__ = ("_agent", "_out", "_reasoning_emitted", "_text_emitted", "_tools", "_turn", "finish_reason")
+    __slots__ = (
+        "_agent",
+        "_out",
+        "_reasoning_emitted",
+        "_steered",
+        "_text_emitted",
+        "_tools",
+        "_turn",
+        "finish_reason",
+    )
 
     def __init__(self, agent: ScriptedAgent, turn: Turn, out: AgentOutput) -> None:
         self._agent = agent
@@ -128,6 +146,7 @@ class _ScriptRunner:
         parts = turn.transcript.parts
         self._text_emitted = sum(len(part.text) for part in parts if isinstance(part, TextPart))
         self._reasoning_emitted = sum(len(part.text) for part in parts if isinstance(part, ReasoningPart))
+        self._steered = set(steered_ids(parts))
         self._tools = {part.call_id: part for part in parts if isinstance(part, ToolPart)}
 
     async def play(self, action: Action) -> None:
@@ -144,6 +163,8 @@ class _ScriptRunner:
                 await self._call(action)
             case ev.StepStarted() | ev.StepRetrying() | ev.Usage() | ev.MemoryRecalled() | ev.PlanUpdated():
                 await self._out.write(action)
+            case TakeSteering():
+                await self._take_steering()
             case Meet(name):
                 gate = self._agent.gate(name)
                 gate.reached.set()
@@ -159,6 +180,11 @@ class _ScriptRunner:
                 raise RuntimeError("a bug in the agent")
             case _:
                 assert_never(action)
+
+    async def _take_steering(self) -> None:
+        for event in await self._out.take_steering(self._steered):
+            await self._out.commit(event)
+            self._steered.add(event.id)
 
     async def _emit_delta(self, delta: ev.TextDelta | ev.ReasoningDelta, after: float) -> None:
         if delta.text:
@@ -191,6 +217,11 @@ class _ScriptRunner:
         if before is None or before.state in ("pending", "not_run"):
             for piece in call.writes_args:
                 await self._out.write(ev.ToolDelta(call.call_id, call.name, args_delta=piece))
+        if call.asks_user:
+            asked = ev.ApprovalRequested(self._out.new_user_question_id(), call.call_id, call.name, call.args)
+            decided = await self._out.ask(asked)
+            await self._out.commit(ev.ToolFinished(call.call_id, result_of(decided.decision, decided.note)))
+            return
         if (call.asks or unknown) and decision is None:
             why = "It was started before and its outcome is unknown." if unknown else "The tool needs approval."
             approval_id = self._out.new_approval_id()
@@ -206,7 +237,7 @@ class _ScriptRunner:
             await self._out.write(ev.ToolDelta(call.call_id, output_delta=piece))
         duration, result = int(call.takes * 1000), call.result
         if call.form is not None:
-            request_id = self._out.new_approval_id()
+            request_id = self._out.new_question_id()
             form = ev.InputRequested(request_id, call.call_id, "harbour", "form", "Which berth?", call.form)
             answer = await self._out.ask_during_call(form)
             result = {"action": answer.action, **answer.content}
