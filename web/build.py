@@ -102,7 +102,9 @@ def _wheel_directory() -> Path | None:
 def _install_node() -> Path:
     _report("Node 20 or newer was not found: installing it from PyPI")
     try:
-        _run([sys.executable, "-m", "pip", "install", "-q", NODE_WHEEL], dict(os.environ), WEB, quiet=True)
+        lock = str(WEB.parent / "requirements" / "node.lock")
+        install = [sys.executable, "-m", "pip", "install", "-q", "--require-hashes", "-r", lock]
+        _run(install, dict(os.environ), WEB, quiet=True)
     except BuildError as error:
         raise PackagesUnavailableError(str(error)) from error
     found = _wheel_directory()

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Api } from "../src/core/api.ts";
 import { joinCommand, splitCommand } from "../src/core/command-line.ts";
-import { unansweredCalls } from "../src/core/late-grants.ts";
-import { NewChat } from "../src/core/new-chat.ts";
+import { unansweredCalls } from "../src/core/late-approvals.ts";
+import { NewChat } from "../src/core/new-chat-choices.ts";
 import type { ToolPart } from "../src/core/types.ts";
 import { FakeEnv } from "./fake-env.ts";
 

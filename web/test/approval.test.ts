@@ -1,10 +1,11 @@
 import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
+import { prerender } from "react-dom/static";
 import { describe, expect, it, vi } from "vitest";
 import { fold } from "../src/core/fold.ts";
 import { escapeInvisible } from "../src/core/invisible-characters.ts";
 import type { Json } from "../src/core/types.ts";
-import { Approval } from "../src/ui/chat/Approval.tsx";
+import Approval from "../src/ui/chat/Approval.tsx";
 import { MessageParts } from "../src/ui/chat/MessageParts.tsx";
 
 vi.mock("../src/ui/router.tsx", () => ({ Link: "a" })); // needs a browser
@@ -39,18 +40,21 @@ describe("an approval", () => {
 });
 
 describe("a tool card", () => {
-  const html = (args: Json, result: Json) => {
+  /** With what is loaded on demand. */
+  const html = async (args: Json, result: Json) => {
     const part = { type: "tool", call_id: "c", name: "shell", args, state: "done", result, is_error: true } as const;
-    return renderToStaticMarkup(createElement(MessageParts, { parts: [part], growing: false, plain: false }));
+    const { prelude } = await prerender(createElement(MessageParts, { parts: [part], growing: false, plain: false }));
+    return new Response(prelude).text();
   };
 
   it.each([
     ["arguments and their summary", { command: HOSTILE }, "", 2],
     ["a result", {}, HOSTILE, 1],
     ["an edit", { old: HOSTILE, new: "", path: HOSTILE }, "", 3],
-  ])("shows invisible characters of %s", (_, args, result, times) => {
-    expect(html(args, result).split("\\u202e").length - 1).toBe(times);
-    expect(html(args, result)).not.toMatch(/[\u202e\u2066]/);
+  ])("shows invisible characters of %s", async (_, args, result, times) => {
+    const shown = await html(args, result);
+    expect(shown.split("\\u202e").length - 1).toBe(times);
+    expect(shown).not.toMatch(/[\u202e\u2066]/);
   });
 });
 

@@ -165,6 +165,16 @@ export class FakeEnv implements Env {
   openChannel() {
     return { send: () => undefined, close: () => undefined };
   }
+  private leaveListeners = new Set<() => void>();
+  onPageHide(listener: () => void) {
+    this.leaveListeners.add(listener);
+    return () => {
+      this.leaveListeners.delete(listener);
+    };
+  }
+  leavePage(): void {
+    for (const listener of this.leaveListeners) listener();
+  }
   onOnline = () => () => undefined;
   onNextFrame(then: () => void) {
     return this.setTimer(16, then);

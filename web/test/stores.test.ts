@@ -163,6 +163,19 @@ describe("the outbox", () => {
     await env.pass(10);
     expect(env.calls.at(-1)?.path).toBe("/api/runs/run_1/cancel");
   });
+
+  it("adds a text to the active run, or stops the run for it", async () => {
+    const env = new FakeEnv();
+    const { outbox } = openOutbox(env);
+    env.answer(accepted(), accepted());
+    outbox.add("ses_1", { ...HELLO, steers: "run_0" });
+    outbox.add("ses_1", { ...HELLO, interrupts: true });
+    await env.pass(10);
+    expect(env.calls.map(({ path }) => path)).toEqual(["/api/runs/run_0/steer", "/api/sessions/ses_1/runs"]);
+    expect(JSON.parse(env.calls[0]?.body ?? "")).toEqual({ text: HELLO.text });
+    expect(JSON.parse(env.calls[1]?.body ?? "")).toMatchObject({ on_busy: "interrupt" });
+    expect(outbox.addedKeys("ses_1").length).toBe(1); // the run may have read it: no message has this key then
+  });
 });
 
 describe("drafts", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Api } from "../src/core/api.ts";
+import { Api, UNREACHABLE } from "../src/core/api.ts";
 import { BackgroundMonitor } from "../src/core/background-monitor.ts";
 import { ChangeFeed } from "../src/core/change-feed.ts";
 import { Outbox } from "../src/core/outbox.ts";
@@ -18,6 +18,11 @@ const SESSION: Session = {
   memory: null,
   cwd: null,
   agent_options: {},
+  temperature: null,
+  top_p: null,
+  max_tokens: null,
+  reasoning_effort: null,
+  use_tools: null,
   previous_session_id: null,
   pinned: false,
   archived: false,
@@ -46,6 +51,8 @@ const message = (id: string, fields: Partial<Message> = {}): Message => ({
   siblings: [id],
   model: null,
   usage: null,
+  summary: null,
+  duration_ms: null,
   idempotency_key: null,
   created_at: "2026-01-01T00:00:00Z",
   last_seq: 0,
@@ -69,6 +76,17 @@ function open(env: FakeEnv) {
 const page = (items: Message[], next: string | null = null) => json({ items, next });
 const said = (thread: Thread) =>
   thread.state.get().messages.map((item) => item.parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+
+it("forgets an earlier problem when a message is sent", async () => {
+  const env = new FakeEnv();
+  const api = new Api(env);
+  const outbox = new Outbox(env, api, { onSessionCreated: () => undefined, onStored: () => undefined });
+  const thread = new Thread(env, api, outbox, "ses_1");
+  thread.reportProblem("The model is not available.");
+  thread.send("hello", []);
+  expect(thread.state.get().problem).toBeNull();
+  expect(outbox.state.get().map(({ sid, text }) => [sid, text])).toEqual([["ses_1", "hello"]]);
+});
 
 describe("a thread", () => {
   it("follows an open run from the end of the server's message, and keeps newer output than the server's", async () => {
@@ -199,6 +217,17 @@ describe("a thread", () => {
     env.answer(json({ run: { id: "run_3" } }, 202), json(SESSION), page([asked]));
     await thread.retry("msg_2");
     expect(env.calls.filter((call) => call.path.endsWith("/retry")).at(-1)?.headers["Idempotency-Key"]).toBe("key-2");
+  });
+
+  it("says why it could not be loaded, until it is", async () => {
+    const env = new FakeEnv();
+    const { thread } = open(env);
+    env.answer(new TypeError("Failed to fetch"), new TypeError("Failed to fetch"));
+    await thread.refresh();
+    expect(thread.state.get()).toMatchObject({ loaded: false, unloaded: UNREACHABLE });
+    env.answer(json(SESSION), page([asked]));
+    await thread.refresh();
+    expect(thread.state.get()).toMatchObject({ loaded: true, unloaded: null });
   });
 
   it("can stop again after a stop that failed", async () => {

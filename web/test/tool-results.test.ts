@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failedExitCode, repeatsOutput, toolLabel } from "../src/core/tool-results.ts";
+import { failedExitCode, isQueued, repeatsOutput, toolLabel } from "../src/core/tool-results.ts";
 import type { ToolPart } from "../src/core/types.ts";
 
 const part = (fields: Partial<ToolPart>): ToolPart => ({
@@ -19,6 +19,16 @@ describe("the result of a tool call", () => {
     expect(toolLabel("tides__high_tide")).toBe("high_tide (tides)");
     expect(toolLabel("read_file")).toBe("read_file");
     expect(toolLabel("__init__")).toBe("__init__");
+  });
+
+  it("waits for the calls before it, also after an approval", () => {
+    const calls = (...states: ToolPart["state"][]) => states.map((state) => part({ state }));
+    expect(isQueued(calls("running", "not_run"), 1)).toBe(true);
+    expect(isQueued(calls("running", "pending"), 1)).toBe(true);
+    expect(isQueued(calls("pending", "pending"), 0)).toBe(true);
+    expect(isQueued(calls("done", "pending"), 1)).toBe(false); // the model may be writing its arguments
+    expect(isQueued([...calls("not_run"), { type: "text", text: "Well." }], 0)).toBe(false);
+    expect(isQueued(calls("done"), 0)).toBe(false);
   });
 
   it("says that a command failed by its exit code, and not by words that it printed", () => {

@@ -6,6 +6,13 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 export type AcceptedRunResponse = {
   readonly run: RunResponse;
   readonly message: MessageResponse;
+  /** Sentences about budgets that are used up and only warn. */
+  readonly warnings?: readonly string[];
+};
+
+export type AddProjectFileRequest = {
+  /** An uploaded file (`/api/files`). */
+  readonly file_id: string;
 };
 
 export type AgentCommandResponse = {
@@ -16,9 +23,9 @@ export type AgentCommandResponse = {
 };
 
 export type AgentDirectoriesResponse = {
-  /** Directories below which one can be chosen; empty: none can be. */
+  /** One of these, or a directory inside one, can be chosen. */
   readonly allowed: readonly string[];
-  /** Those of recent sessions, newest first. */
+  /** Directories of recent sessions, newest first. */
   readonly recent: readonly string[];
 };
 
@@ -28,7 +35,7 @@ export type AgentDirectoryRequest = {
 };
 
 export type AgentDirectoryResponse = {
-  /** The directory without links. */
+  /** The directory, with symbolic links resolved. */
   readonly path: string;
 };
 
@@ -45,10 +52,10 @@ export type AgentOptionChoiceResponse = {
 export type AgentOptionResponse = {
   readonly id: string;
   readonly name: string;
-  /** mode, model, thought_level, another word, or empty. */
+  /** `mode`, `model`, `thought_level`, another kind, or empty. */
   readonly category: string;
   readonly value: string | boolean;
-  /** What the program begins a new session with. */
+  /** The value in a new session of the program. */
   readonly default: string | boolean;
   readonly choices: readonly AgentOptionChoiceResponse[];
 };
@@ -71,11 +78,17 @@ export type AgentRequest = {
 export type AgentResponse = {
   readonly name: string;
   readonly can_continue: boolean;
+  /** Whether text can be added to its active run. */
+  readonly can_steer?: boolean;
   readonly is_program: boolean;
   readonly available: boolean;
   readonly reason: string | null;
+  /** Whether a program that is there is not available because its last test failed. */
+  readonly test_failed?: boolean;
   /** The program and its arguments. */
   readonly command?: readonly string[];
+  /** The address of a gateway, instead of a program. */
+  readonly url?: string | null;
   readonly cwd?: string | null;
   readonly env?: readonly string[];
   /** Whether it was added here, and can be changed and removed. */
@@ -108,9 +121,70 @@ export type BackupRequest = {
   readonly path: string;
 };
 
+/** At most so many tokens, input and output together, or US dollars in a calendar day or month. When it is used up, `refuse` refuses new messages and `warn` only says so. */
+export type BudgetRequest = {
+  readonly period: "day" | "month";
+  readonly unit: "tokens" | "usd";
+  readonly limit: number;
+  readonly action: "warn" | "refuse";
+};
+
+/** A budget and how much of it is used in its current period, until `resets_at`. */
+export type BudgetResponse = {
+  readonly id: string;
+  readonly period: "day" | "month";
+  readonly unit: "tokens" | "usd";
+  readonly limit: number;
+  readonly action: "warn" | "refuse";
+  readonly used: number;
+  readonly is_reached: boolean;
+  readonly resets_at: string;
+  /** Tokens that a budget in dollars cannot count. */
+  readonly unpriced_tokens: number;
+};
+
+export type BudgetsResponse = {
+  /** As it was set. */
+  readonly time_zone: string;
+  /** `UTC` if the server does not know the one that was set. */
+  readonly time_zone_in_use: string;
+  readonly items: readonly BudgetResponse[];
+};
+
+export type CancelSessionRequest = {
+  /** The `Idempotency-Key` of a request, which may still be under way. */
+  readonly key?: string | null;
+};
+
+export type CancelledRunResponse = {
+  /** Null if there was nothing to cancel. */
+  readonly run: RunResponse | null;
+};
+
+export type ChangeBudgetsRequest = {
+  /** In which days and months begin, such as `Europe/Berlin`. */
+  readonly time_zone: string;
+};
+
 export type ChangePasswordRequest = {
   readonly current?: string | null;
   readonly new: string;
+};
+
+/** Own prices by the id of the model; null removes one. Other models keep theirs. */
+export type ChangePricesRequest = {
+  readonly prices: { readonly [key: string]: PriceRequest | null };
+};
+
+/** The values of chats that set none themselves. Null: the model's own value; for memory and tools, on. */
+export type ChatDefaultsResponse = {
+  readonly temperature?: number | null;
+  readonly top_p?: number | null;
+  readonly max_tokens?: number | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  readonly use_tools?: boolean | null;
+  readonly system?: string | null;
+  readonly memory?: "none" | null;
 };
 
 export type CommitMemoryRequest = {
@@ -136,8 +210,9 @@ export type ComparisonRequest = {
   readonly blind?: boolean;
 };
 
-/** A known provider and its key, or the address of a server. */
+/** A known provider and its key, or the address of a server. The ids of a server's models begin with its `name`; by default that is made of the address. A server that was added before keeps its name. */
 export type ConnectProviderRequest = {
+  readonly name?: string | null;
   readonly provider?: string | null;
   readonly base_url?: string | null;
   readonly key?: string | null;
@@ -149,7 +224,37 @@ export type ContinueRunRequest = {
   readonly allow?: readonly string[];
 };
 
+export type CreateEntryRequest = {
+  /** The `path` of a file or folder. */
+  readonly path: string;
+  readonly kind: "directory" | "file";
+};
+
+export type CreateFactRequest = {
+  readonly text: string;
+  readonly project?: string | null;
+};
+
+export type CreateProjectRequest = {
+  readonly temperature?: number | "model_default" | null;
+  readonly top_p?: number | "model_default" | null;
+  readonly max_tokens?: number | "model_default" | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools?: boolean | null;
+  readonly name: string;
+  readonly color?: "gray" | "red" | "orange" | "yellow" | "green" | "teal" | "blue" | "purple" | "pink" | null;
+  readonly instructions?: string | null;
+  readonly agent?: string | null;
+  readonly model?: string | null;
+  readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
+};
+
 export type CreateSessionRequest = {
+  readonly temperature?: number | "model_default" | null;
+  readonly top_p?: number | "model_default" | null;
+  readonly max_tokens?: number | "model_default" | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools?: boolean | null;
   readonly title?: string | null;
   readonly agent?: string | null;
   readonly model?: string | null;
@@ -165,8 +270,44 @@ export type CreateSessionRequest = {
   readonly project?: string | null;
 };
 
+export type CreateShareRequest = {
+  /** `text`: the messages of the shown branch; `recording`: how each answer came about. */
+  readonly kind?: "text" | "recording";
+  /** Share only this run. Only for recordings. */
+  readonly run_id?: string | null;
+  /** Include reasoning. */
+  readonly reasoning?: boolean;
+  /** Include tool calls with their arguments and results, and plans. */
+  readonly tools?: boolean;
+  /** Include images and other files. */
+  readonly files?: boolean;
+  /** Days until the link stops working; null: never. */
+  readonly expires_in_days?: 1 | 7 | 30 | null;
+};
+
 export type CreateTokenRequest = {
   readonly name: string;
+};
+
+export type CreatedShareResponse = {
+  readonly id: string;
+  readonly session_id: string;
+  readonly kind: "text" | "recording";
+  /** Of the chat when it was shared. */
+  readonly title: string;
+  readonly reasoning: boolean;
+  readonly tools: boolean;
+  readonly files: boolean;
+  /** Bytes of the page. */
+  readonly size: number;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  /** To within a minute. */
+  readonly last_opened_at: string | null;
+  /** What follows the address of the server in the link. It contains a secret. */
+  readonly path: string;
+  /** The path below which the server is published; empty if there is none. */
+  readonly root_path: string;
 };
 
 export type CreatedTokenResponse = {
@@ -174,6 +315,12 @@ export type CreatedTokenResponse = {
   readonly name: string;
   readonly created_at: string;
   readonly token: string;
+};
+
+export type EditAnswerRequest = {
+  readonly message_id: string;
+  /** Replaces all text of the answer. */
+  readonly text: string;
 };
 
 export type EditMessageRequest = {
@@ -221,6 +368,8 @@ export type FilePartResponse = {
   readonly size: number;
   /** The tool call that returned the file. */
   readonly call_id?: string;
+  /** Why an imported file has no content. */
+  readonly missing?: "not_in_export" | "not_imported";
 };
 
 export type FileResponse = {
@@ -249,7 +398,7 @@ export type ImportResponse = {
 export type ImportedSessionResponse = {
   readonly session_id: string;
   readonly title: string;
-  /** Those that were added: of a chat imported before, only the new ones. */
+  /** How many were added; if it was imported before, only new ones. */
   readonly messages: number;
   readonly files: number;
   readonly is_new: boolean;
@@ -257,10 +406,19 @@ export type ImportedSessionResponse = {
   readonly skipped: readonly string[];
 };
 
-/** An answer to the server of a running tool. `content` holds the values of an accepted form, by field. */
+/** An answer to the model or to the server of a running tool. `content` holds the values of an accepted form, by field; of a question of the model, `answer`. */
 export type InputAnswerRequest = {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: { readonly [key: string]: string | boolean | number | readonly string[] };
+};
+
+export type LoginLinkResponse = {
+  /** What follows the address of the server in the link. It contains a secret. */
+  readonly path: string;
+  /** The path below which the server is published; empty if there is none. */
+  readonly root_path: string;
+  /** Seconds. */
+  readonly expires_in: number;
 };
 
 export type LoginListResponse = {
@@ -278,9 +436,9 @@ export type LoginResponse = {
   readonly address: string;
   /** When the password was entered. */
   readonly created_at: string;
-  /** The last request, to within minutes. */
+  /** When it was last used, to within minutes. */
   readonly used_at: string;
-  /** Whether this request belongs to it. */
+  /** Whether this request was made with this login. */
   readonly current: boolean;
 };
 
@@ -358,7 +516,7 @@ export type McpServerTestResponse = {
 };
 
 export type McpSignInResponse = {
-  /** To be opened in the browser of the person. */
+  /** The page to open in the user's browser. */
   readonly authorization_url: string;
 };
 
@@ -390,6 +548,18 @@ export type MemoryStatusResponse = {
   readonly provider: string | null;
 };
 
+export type MessageExcerptListResponse = {
+  readonly items: readonly MessageExcerptResponse[];
+  readonly next: string | null;
+};
+
+export type MessageExcerptResponse = {
+  readonly id: string;
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly created_at: string;
+};
+
 export type MessageIdRequest = {
   readonly message_id: string;
 };
@@ -409,12 +579,17 @@ export type MessageResponse = {
   readonly run_id: string | null;
   readonly status: "streaming" | "complete" | "cancelled" | "failed" | "interrupted";
   readonly parts: readonly PartResponse[];
+  /** Why an answer ended early, or `edited` if a person wrote its text. */
   readonly reason: string | null;
   readonly error: FailureResponse | null;
   readonly recovery: RecoveryResponse | null;
   readonly siblings: readonly string[];
   readonly model: string | null;
   readonly usage: UsageResponse | null;
+  /** What models are shown instead of everything up to and including this message. */
+  readonly summary: string | null;
+  /** Milliseconds from the start of an answer's run to its end, with its tools and the time it waited for a person. Null elsewhere than in lists, while it runs, and without a run on this server. */
+  readonly duration_ms: number | null;
   readonly idempotency_key: string | null;
   readonly created_at: string;
   readonly last_seq: number;
@@ -426,6 +601,8 @@ export type ModelDetailsResponse = {
   readonly provider: string;
   readonly context: number | null;
   readonly abilities: readonly string[];
+  /** Settings that are passed to it, such as `temperature`. It ignores others. */
+  readonly settings: readonly string[];
   readonly available: boolean;
   readonly reason: string | null;
 };
@@ -442,13 +619,21 @@ export type ModelTestResponse = {
   readonly took_ms: number;
 };
 
+export type MoveEntryRequest = {
+  /** The `path` of a file or folder. */
+  readonly path: string;
+  /** The new path, which must not exist. */
+  readonly to: string;
+};
+
 export type PartResponse =
   | TextPartResponse
   | ReasoningPartResponse
   | ToolPartResponse
   | FilePartResponse
   | RememberedPartResponse
-  | PlanPartResponse;
+  | PlanPartResponse
+  | SteeredPartResponse;
 
 export type PlanEntryResponse = {
   readonly content: string;
@@ -461,12 +646,56 @@ export type PlanPartResponse = {
   readonly entries: readonly PlanEntryResponse[];
 };
 
+/** US dollars per million tokens. Without `cached_input`, cached input tokens cost as much as others. */
+export type PriceRequest = {
+  readonly input: number;
+  readonly output: number;
+  readonly cached_input?: number | null;
+};
+
+export type PriceResponse = {
+  readonly input: number;
+  readonly output: number;
+  readonly cached_input: number | null;
+};
+
+/** Own prices by the id of the model, in US dollars per million tokens. */
+export type PricesResponse = {
+  readonly prices: { readonly [key: string]: PriceResponse };
+};
+
 /** An error, as problem details (RFC 9457). Some have further fields, such as `field`, `run_id` or `version`. */
 export type ProblemResponse = {
   readonly type: string;
   readonly title: string;
   readonly status: number;
   readonly detail: string;
+};
+
+export type ProjectListResponse = {
+  readonly items: readonly ProjectResponse[];
+  readonly next: string | null;
+};
+
+export type ProjectResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly color: string | null;
+  readonly instructions: string | null;
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly memory: "none" | "shared" | "project" | "project_and_shared" | null;
+  readonly temperature: number | "model_default" | null;
+  readonly top_p: number | "model_default" | null;
+  readonly max_tokens: number | "model_default" | null;
+  readonly reasoning_effort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools: boolean | null;
+  readonly archived: boolean;
+  readonly chats: number;
+  readonly files: readonly FileResponse[];
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
 };
 
 export type ProviderCheckListResponse = {
@@ -506,6 +735,60 @@ export type ProviderResponse = {
   readonly key_variable: string | null;
   /** Whether it was added through the API, and can be removed. */
   readonly added: boolean;
+  /** Whether models get images even if the server does not say they can. */
+  readonly images: boolean;
+};
+
+/** What the device is notified of. Choices that are left out stay as they are; of a new device, all are on. */
+export type PushChoicesRequest = {
+  /** Notify when an answer is ready. */
+  readonly done?: boolean | null;
+  /** Notify when a run fails or is interrupted. */
+  readonly failed?: boolean | null;
+  /** Notify when a run asks a person. */
+  readonly approval?: boolean | null;
+  /** Whether notifications contain the title of the chat. */
+  readonly show_title?: boolean | null;
+};
+
+export type PushDeviceListResponse = {
+  readonly items: readonly PushDeviceResponse[];
+  readonly next: string | null;
+};
+
+export type PushDeviceResponse = {
+  readonly id: string;
+  /** Such as `Firefox on Linux`. */
+  readonly device: string;
+  /** The host of its push service. */
+  readonly service: string;
+  readonly done: boolean;
+  readonly failed: boolean;
+  readonly approval: boolean;
+  readonly show_title: boolean;
+  readonly created_at: string;
+  /** When its push service last accepted a message. */
+  readonly succeeded_at: string | null;
+  readonly failed_at: string | null;
+  /** Why the last message was not accepted; null if it was. */
+  readonly failure: string | null;
+};
+
+export type PushKeyResponse = {
+  /** For `applicationServerKey` of `PushManager.subscribe`, as base64url. */
+  readonly public_key: string;
+};
+
+export type PushKeysRequest = {
+  readonly p256dh: string;
+  readonly auth: string;
+};
+
+export type PushTestResponse = {
+  /** Whether the push service accepted the message. */
+  readonly sent: boolean;
+  /** Why not. */
+  readonly reason: string | null;
 };
 
 export type ReasoningPartResponse = {
@@ -524,6 +807,11 @@ export type RememberedPartResponse = {
   readonly type: "remembered";
   readonly items: readonly { readonly [key: string]: Json }[];
   readonly note?: string;
+};
+
+export type RestoreEntryRequest = {
+  /** Of a deleted file or folder. */
+  readonly id: string;
 };
 
 export type RetryRequest = {
@@ -569,10 +857,17 @@ export type RunResponse = {
   readonly recovery: RecoveryResponse | null;
   readonly cancel_requested: boolean;
   readonly continues: string | null;
+  /** The active run that this queued one's text is to be added to. */
+  readonly steers: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly last_seq: number;
+};
+
+export type SaveTextRequest = {
+  /** Stored as UTF-8. At most 2 MB. */
+  readonly text: string;
 };
 
 export type SearchMatchResponse = {
@@ -603,6 +898,11 @@ export type SessionResponse = {
   readonly memory: string | null;
   readonly cwd: string | null;
   readonly agent_options: { readonly [key: string]: string | boolean };
+  readonly temperature: number | "model_default" | null;
+  readonly top_p: number | "model_default" | null;
+  readonly max_tokens: number | "model_default" | null;
+  readonly reasoning_effort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools: boolean | null;
   readonly previous_session_id: string | null;
   readonly pinned: boolean;
   readonly archived: boolean;
@@ -620,19 +920,13 @@ export type SessionResponse = {
     | "failed"
     | "interrupted"
     | null;
+  /** With their user messages. `parts` is empty if they would be too long: of more than 1000 bytes in lists, of more than 8 MB in all in a session. */
   readonly queued_runs: readonly AcceptedRunResponse[];
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;
   /** In search results only. */
   readonly match?: SearchMatchResponse | null;
-};
-
-export type SessionUsageResponse = {
-  readonly runs: number;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cost: number | null;
 };
 
 export type SettingsResponse = {
@@ -655,6 +949,28 @@ export type SetupResponse = {
   readonly download_size: number | null;
 };
 
+export type ShareListResponse = {
+  readonly items: readonly ShareResponse[];
+  readonly next: string | null;
+};
+
+export type ShareResponse = {
+  readonly id: string;
+  readonly session_id: string;
+  readonly kind: "text" | "recording";
+  /** Of the chat when it was shared. */
+  readonly title: string;
+  readonly reasoning: boolean;
+  readonly tools: boolean;
+  readonly files: boolean;
+  /** Bytes of the page. */
+  readonly size: number;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  /** To within a minute. */
+  readonly last_opened_at: string | null;
+};
+
 /** How commands of the shell tool are confined. */
 export type ShellSandboxResponse = {
   /** Whether commands run in bubblewrap. */
@@ -672,6 +988,31 @@ export type StartRunRequest = {
   readonly settings?: { readonly [key: string]: Json } | null;
   readonly lifetime?: "detached" | "attached";
   readonly on_busy?: "queue" | "reject" | "interrupt";
+};
+
+export type SteerRequest = {
+  readonly text: string;
+};
+
+/** What the user added while the run was active, where the model read it. */
+export type SteeredPartResponse = {
+  readonly type: "steered";
+  readonly id: string;
+  readonly text: string;
+};
+
+/** A subscription as `PushSubscription.toJSON()` in the browser has it. */
+export type SubscribeRequest = {
+  /** Notify when an answer is ready. */
+  readonly done?: boolean | null;
+  /** Notify when a run fails or is interrupted. */
+  readonly failed?: boolean | null;
+  /** Notify when a run asks a person. */
+  readonly approval?: boolean | null;
+  /** Whether notifications contain the title of the chat. */
+  readonly show_title?: boolean | null;
+  readonly endpoint: string;
+  readonly keys: PushKeysRequest;
 };
 
 export type TestModelRequest = {
@@ -729,6 +1070,32 @@ export type ToolResponse = {
   readonly sandbox?: ShellSandboxResponse | null;
 };
 
+export type TrashedItemListResponse = {
+  readonly items: readonly TrashedItemResponse[];
+  readonly next: string | null;
+};
+
+export type TrashedItemResponse = {
+  readonly id: string;
+  /** Where it was. */
+  readonly path: string;
+  readonly kind: "directory" | "file" | "link";
+  /** Of everything in it. */
+  readonly size: number;
+  readonly deleted_at: string;
+};
+
+/** Only the given fields change; null clears one, and the model's own value counts. */
+export type UpdateChatDefaultsRequest = {
+  readonly temperature?: number | null;
+  readonly top_p?: number | null;
+  readonly max_tokens?: number | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  readonly use_tools?: boolean | null;
+  readonly system?: string | null;
+  readonly memory?: "none" | null;
+};
+
 /** Only the given fields change. */
 export type UpdateFactRequest = {
   readonly text?: string;
@@ -737,7 +1104,33 @@ export type UpdateFactRequest = {
 };
 
 /** Only the given fields change; null clears a field that may be empty. */
+export type UpdateProjectRequest = {
+  readonly temperature?: number | "model_default" | null;
+  readonly top_p?: number | "model_default" | null;
+  readonly max_tokens?: number | "model_default" | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools?: boolean | null;
+  readonly name?: string;
+  readonly color?: "gray" | "red" | "orange" | "yellow" | "green" | "teal" | "blue" | "purple" | "pink" | null;
+  readonly instructions?: string | null;
+  readonly agent?: string | null;
+  readonly model?: string | null;
+  readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
+  readonly archived?: boolean;
+};
+
+/** Changes a server that was added through the API. */
+export type UpdateProviderRequest = {
+  readonly images: boolean;
+};
+
+/** Only the given fields change; null clears a field that may be empty. */
 export type UpdateSessionRequest = {
+  readonly temperature?: number | "model_default" | null;
+  readonly top_p?: number | "model_default" | null;
+  readonly max_tokens?: number | "model_default" | null;
+  readonly reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "model_default" | null;
+  readonly use_tools?: boolean | null;
   readonly title?: string;
   readonly agent?: string;
   readonly model?: string | null;
@@ -761,10 +1154,111 @@ export type UpdateSettingsRequest = {
   readonly tools?: { readonly [key: string]: Json };
 };
 
+/** `key` is a day such as `2026-11-19`, the id of a model, or a project, which is empty for chats without one. */
+export type UsageGroupResponse = {
+  readonly runs: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Of the input tokens, those that the provider had cached. */
+  readonly cached_tokens: number;
+  /** Of the output tokens, those of reasoning. */
+  readonly reasoning_tokens: number;
+  readonly cost: number | null;
+  readonly estimated_cost: number;
+  readonly unpriced_tokens: number;
+  /** From the starts of the runs to their ends. */
+  readonly seconds: number;
+  readonly key: string;
+  /** Of a model: what its tokens are estimated with. */
+  readonly price: PriceResponse | null;
+  readonly has_own_price: boolean;
+};
+
+export type UsageReportResponse = {
+  readonly by: "day" | "model" | "project";
+  readonly first_day: string;
+  readonly last_day: string;
+  readonly time_zone: string;
+  readonly total: UsageSummaryResponse;
+  readonly items: readonly UsageGroupResponse[];
+  /** Groups beyond the largest 1000, which are only in the total. */
+  readonly left_out: number;
+};
+
 export type UsageResponse = {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cost: number | null;
   readonly cached_tokens: number | null;
   readonly reasoning_tokens: number | null;
+};
+
+/** What runs used, as far as their providers reported it. `cost` is in US dollars, and null if none of it is known; `estimated_cost` is the part of it that was computed from prices. `unpriced_tokens` are not in the cost. */
+export type UsageSummaryResponse = {
+  readonly runs: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Of the input tokens, those that the provider had cached. */
+  readonly cached_tokens: number;
+  /** Of the output tokens, those of reasoning. */
+  readonly reasoning_tokens: number;
+  readonly cost: number | null;
+  readonly estimated_cost: number;
+  readonly unpriced_tokens: number;
+  /** From the starts of the runs to their ends. */
+  readonly seconds: number;
+};
+
+export type WorkspaceEntryListResponse = {
+  readonly items: readonly WorkspaceEntryResponse[];
+  readonly next: string | null;
+  /** Relative to the workspace. `%`, control characters and bytes that are not UTF-8 are written as `%` and two hexadecimal digits. */
+  readonly path: string;
+  /** The number of entries on all pages. */
+  readonly total: number;
+  /** False if the directory has more than a million entries. */
+  readonly complete: boolean;
+};
+
+export type WorkspaceEntryResponse = {
+  /** For people. Bytes that are not UTF-8 are replaced. */
+  readonly name: string;
+  /** Relative to the workspace. `%`, control characters and bytes that are not UTF-8 are written as `%` and two hexadecimal digits. */
+  readonly path: string;
+  readonly kind: "directory" | "file" | "link" | "other";
+  /** What a link leads to, if that is in the workspace. */
+  readonly target: "directory" | "file" | null;
+  readonly size: number | null;
+  readonly modified_at: string;
+};
+
+export type WorkspaceFileResponse = {
+  readonly name: string;
+  /** Relative to the workspace. `%`, control characters and bytes that are not UTF-8 are written as `%` and two hexadecimal digits. */
+  readonly path: string;
+  readonly size: number;
+  readonly modified_at: string;
+  /** Detected from the content. */
+  readonly media_type: string;
+  readonly is_text: boolean;
+  readonly etag: string;
+};
+
+export type WorkspaceLocationResponse = {
+  /** On the server. */
+  readonly directory: string;
+  /** `private`: the session's own. `chosen`: its `cwd`. `agent`: from the agent's settings. */
+  readonly origin: "private" | "chosen" | "agent";
+  readonly available: boolean;
+  /** Why its files cannot be shown. */
+  readonly reason: string | null;
+};
+
+export type WorkspacePreviewResponse = {
+  readonly file: WorkspaceFileResponse;
+  /** The beginning of the text; null for a binary file. */
+  readonly text: string | null;
+  readonly truncated: boolean;
+  /** Whether the text is complete, is UTF-8, and may be written by the server's account. */
+  readonly editable: boolean;
 };

@@ -1,4 +1,5 @@
 // The typed HTTP client. A failed call throws `ApiError`; status 0 means that the server did not answer.
+// What is sent again by itself: messages, by `outbox`, and event streams, by `event-stream`.
 
 import type * as api from "./api-types.ts";
 import type { Env } from "./env.ts";
@@ -9,6 +10,10 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** The field or parameter that an `invalid` request has wrong. */
+    readonly field: string | null = null,
+    /** Everything that the server said. */
+    readonly details: Readonly<Record<string, unknown>> = {},
   ) {
     super(message);
   }
@@ -24,6 +29,8 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
 const TIMEOUT_MS = 30_000;
 /** The server answers a cancel within two seconds. */
 const CANCEL_TIMEOUT_MS = 8000;
@@ -38,6 +45,9 @@ export class Api {
   private readonly writeListeners = new Set<(path: string) => void>();
   /** Asks for the password before a sensitive change, with the reason why the last one was wrong; null: canceled. */
   askPassword: ((problem: string | null) => Promise<string | null>) | null = null;
+
+  /** Shows what the server said when it accepted a message: that a budget is used up. */
+  showWarnings: ((warnings: readonly string[]) => void) | null = null;
 
   /** How far the server's clock is ahead of this device's, in milliseconds. */
   clockOffset = 0;
@@ -97,8 +107,10 @@ export class Api {
     body: unknown,
     headers: Record<string, string>,
     timeoutMs = TIMEOUT_MS,
+    signal?: AbortSignal,
   ): Promise<T> {
     const timeout = new AbortController();
+    signal?.addEventListener("abort", () => timeout.abort(), { once: true });
     const cancelTimeout = this.env.setTimer(timeoutMs, () => timeout.abort());
     const init: RequestInit = { method, headers, signal: timeout.signal };
     if (body instanceof Blob || body instanceof FormData) init.body = body;
@@ -124,11 +136,26 @@ export class Api {
     }
   }
 
-  get = <T>(path: string) => this.call<T>("GET", path);
+  get = <T>(path: string, signal?: AbortSignal) =>
+    this.withPassword(() => this.request<T>("GET", path, undefined, {}, TIMEOUT_MS, signal));
   post = <T>(path: string, body?: unknown, key?: string) =>
     this.call<T>("POST", path, body, key ? { "Idempotency-Key": key } : {});
 
-  sessions(options: { query?: string; archived?: boolean; cursor?: string | null; limit?: number }) {
+  private async startRun(path: string, body: unknown, key: string): Promise<api.AcceptedRunResponse> {
+    const accepted = await this.post<api.AcceptedRunResponse>(path, body, key);
+    if (accepted.warnings?.length) this.showWarnings?.(accepted.warnings);
+    return accepted;
+  }
+
+  sessions(options: {
+    query?: string;
+    project?: string;
+    archived?: boolean;
+    /** "false": without the chats of archived projects. */
+    archived_projects?: string;
+    cursor?: string | null;
+    limit?: number;
+  }) {
     return this.get<api.SessionListResponse>(`/api/sessions${queryString(options)}`);
   }
   comparedSessions = () => this.get<api.SessionListResponse>("/api/sessions?source=compare&limit=100");
@@ -138,21 +165,31 @@ export class Api {
     this.call<Session>("PATCH", `/api/sessions/${sid}`, fields);
   deleteSession = (sid: string, forget: boolean) =>
     this.call<null>("DELETE", `/api/sessions/${sid}${queryString({ forget })}`);
+  /** Deletes a session while the page is being left: nobody waits for the answer. */
+  deleteOnLeave(sid: string, forget: boolean): void {
+    const path = `/api/sessions/${sid}${queryString({ forget })}`;
+    this.env.fetch(path, { method: "DELETE", keepalive: true }).catch(() => undefined);
+  }
   messages(sid: string, cursor: string | null = null, limit = 50) {
     return this.get<api.MessageListResponse>(`/api/sessions/${sid}/messages${queryString({ cursor, limit })}`);
   }
+  outline(sid: string, query: string, cursor: string | null) {
+    const path = `/api/sessions/${sid}/outline${queryString({ query, cursor, limit: 200 })}`;
+    return this.get<api.MessageExcerptListResponse>(path);
+  }
   undo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/undo`);
   redo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/redo`);
+  generateTitle = (sid: string) => this.post<Session>(`/api/sessions/${sid}/title`);
   compact = (sid: string) => this.post<Session>(`/api/sessions/${sid}/compact`);
-  fork = (sid: string, message_id: string) => this.post<Session>(`/api/sessions/${sid}/fork`, { message_id });
-  send = (sid: string, body: api.StartRunRequest, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/runs`, body, key);
-  retry = (sid: string, body: api.RetryRequest, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/retry`, body, key);
+  fork = (sid: string, message_id: string, key: string) =>
+    this.post<Session>(`/api/sessions/${sid}/fork`, { message_id }, key);
+  send = (sid: string, body: api.StartRunRequest, key: string) => this.startRun(`/api/sessions/${sid}/runs`, body, key);
+  retry = (sid: string, body: api.RetryRequest, key: string) => this.startRun(`/api/sessions/${sid}/retry`, body, key);
   edit = (sid: string, body: api.EditMessageRequest, key: string) =>
-    this.post<api.AcceptedRunResponse>(`/api/sessions/${sid}/edit`, body, key);
+    this.startRun(`/api/sessions/${sid}/edit`, body, key);
   continueRun = (rid: string, key: string, allow: readonly string[] = []) =>
-    this.post<api.AcceptedRunResponse>(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
+    this.startRun(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
+  steer = (rid: string, text: string, key: string) => this.startRun(`/api/runs/${rid}/steer`, { text }, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   events = (rid: string, after: number) =>
     this.get<api.RunEventListResponse>(`/api/runs/${rid}/events/page${queryString({ after })}`);
@@ -198,12 +235,31 @@ export class Api {
       return response.body;
     });
   }
+  usage = (by: api.UsageReportResponse["by"], from: string, to: string, timeZone: string) =>
+    this.get<api.UsageReportResponse>(usagePath({ by, from, to, time_zone: timeZone }));
+  budgets = () => this.get<api.BudgetsResponse>("/api/budgets");
+  addBudget = (budget: api.BudgetRequest) => this.call<api.BudgetsResponse>("POST", "/api/budgets", budget);
+  deleteBudget = (id: string) => this.call<null>("DELETE", `/api/budgets/${encodeURIComponent(id)}`);
+  setBudgetTimeZone = (time_zone: string) => this.call<api.BudgetsResponse>("PATCH", "/api/budgets", { time_zone });
+  changePrice = (model: string, price: api.PriceRequest | null) =>
+    this.call<api.PricesResponse>("PATCH", "/api/prices", { prices: { [model]: price } });
+  projects(options: { archived?: boolean; cursor?: string | null }) {
+    return this.get<api.ProjectListResponse>(`/api/projects${queryString({ ...options, limit: 200 })}`);
+  }
+  chatDefaults(): Promise<api.ChatDefaultsResponse> {
+    return this.get("/api/chat-defaults");
+  }
+  changeChatDefaults(fields: api.UpdateChatDefaultsRequest): Promise<api.ChatDefaultsResponse> {
+    return this.call("PATCH", "/api/chat-defaults", fields);
+  }
   upload(file: File): Promise<api.FileResponse> {
     const form = new FormData();
     form.append("file", file);
     return this.call<api.FileResponse>("POST", "/api/files", form);
   }
 }
+
+export const usagePath = (options: Parameters<typeof queryString>[0]) => `/api/usage${queryString(options)}`;
 
 /** Leaves out empty and false values. */
 function queryString(options: { [name: string]: string | number | boolean | null | undefined }): string {
@@ -213,9 +269,9 @@ function queryString(options: { [name: string]: string | number | boolean | null
 }
 
 const PROXY_ERRORS: Readonly<Record<number, string>> = {
-  413: "A proxy in front of the server refused this because it is too large. Raise the proxy's limit (client_max_body_size in nginx).",
+  413: "A proxy in front of the server refused this because it is too large. Raise the proxy’s limit (client_max_body_size in nginx).",
   502: "A proxy in front of the server cannot reach it. Check that the server is running.",
-  504: "A proxy in front of the server did not wait for the answer. Raise the proxy's time limit (proxy_read_timeout in nginx).",
+  504: "A proxy in front of the server did not wait for the answer. Raise the proxy’s time limit (proxy_read_timeout in nginx).",
 };
 
 /** Reads problem details (RFC 9457). */
@@ -223,12 +279,12 @@ export async function toApiError(response: Response): Promise<ApiError> {
   // The server explains its errors itself; these are of a proxy in front of it.
   const fallback = PROXY_ERRORS[response.status] ?? `Something went wrong (HTTP ${response.status}).`;
   try {
-    const problem = (await response.json()) as Partial<api.ProblemResponse> & { decision?: string };
+    const problem = (await response.json()) as Partial<api.ProblemResponse> & { decision?: string; field?: string };
     const message =
       problem.type === "already-decided"
         ? `Already ${problem.decision === "deny" ? "denied" : "allowed"} in another tab`
         : (problem.detail ?? problem.title ?? fallback);
-    return new ApiError(response.status, problem.type ?? "error", message);
+    return new ApiError(response.status, problem.type ?? "error", message, problem.field, problem);
   } catch {
     return new ApiError(response.status, "error", fallback);
   }

@@ -1,18 +1,23 @@
-// The client without its user interface: the stores, the change feed, and how one updates the other.
+// The client without its user interface: the stores, the change feed, and how one updates the other. While event streams
+// do not arrive, what is shown is read again at intervals (polling).
 
-import { Api, ApiError, UNREACHABLE } from "./api.ts";
+import { Api, isMissing, UNREACHABLE } from "./api.ts";
 import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
+import type { ChatDefaults } from "./chat-settings.ts";
 import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
 import type { Env } from "./env.ts";
-import { NewChat } from "./new-chat.ts";
-import { Outbox } from "./outbox.ts";
+import { NewChat } from "./new-chat-choices.ts";
+import { Outbox, type Outgoing } from "./outbox.ts";
+import { PendingDeletions } from "./pending-deletions.ts";
+import { ProjectList } from "./projects.ts";
 import { SessionList } from "./session-list.ts";
 import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
 import { Toasts } from "./toasts.ts";
-import type { Agent, Model } from "./types.ts";
+import type { Agent, Message, Model } from "./types.ts";
+import { showBudgetWarnings } from "./usage.ts";
 
 /** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
 export type Connection = "connecting" | "online" | "polling" | "lost";
@@ -21,6 +26,7 @@ export interface Catalog {
   readonly models: readonly Model[];
   readonly defaultModel: string | null;
   readonly agents: readonly Agent[];
+  readonly chatDefaults: ChatDefaults | null;
   readonly loaded: boolean;
 }
 
@@ -31,31 +37,45 @@ export interface Change {
 }
 
 const POLL_INTERVAL_MS = 4000;
+/** How often the providers are asked for their models at most, when somebody looks at them. */
+const CATALOG_INTERVAL_MS = 10_000;
 const FEED_RESTART_MS = 1000;
 const MAX_CHECKED_DRAFTS = 20;
 
 export class App {
   readonly api: Api;
   readonly sessions: SessionList;
+  readonly projects: ProjectList;
   readonly outbox: Outbox;
   readonly drafts: Drafts;
   readonly newChat: NewChat;
   readonly background: BackgroundMonitor;
   readonly toasts: Toasts;
+  readonly deletions: PendingDeletions;
   readonly connection = new Store<Connection>("connecting");
-  readonly catalog = new Store<Catalog>({ models: [], defaultModel: null, agents: [], loaded: false });
+  readonly catalog = new Store<Catalog>({
+    models: [],
+    defaultModel: null,
+    agents: [],
+    chatDefaults: null,
+    loaded: false,
+  });
   /** Why the last action on the session list failed. */
   readonly problem = new Store<string | null>(null);
   readonly thread = new Store<Thread | null>(null);
   /** Sessions that were deleted elsewhere and have a draft here. */
   readonly lostDrafts = new Store<readonly string[]>([]);
   private feed: ChangeFeed | null = null;
+  private catalogCheckedAt = Number.NEGATIVE_INFINITY;
+  /** The last answer that was compared with the catalog. */
+  private comparedAnswer: string | null = null;
   private cancelPoll: (() => void) | null = null;
   private readonly listeners = new Set<(change: Change) => void>();
 
   constructor(readonly env: Env) {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
+    this.projects = new ProjectList(this.api);
     this.outbox = new Outbox(env, this.api, {
       onSessionCreated: (session, firstMessage) => {
         if (this.sessions.state.get().archived) this.sessions.showArchived(false); // the list that it is in
@@ -69,14 +89,27 @@ export class App {
     });
     this.drafts = new Drafts(env);
     this.newChat = new NewChat(env);
+    this.deletions = new PendingDeletions(env, this.api, {
+      onHidden: (sid) => this.sessions.hide(sid),
+      onShown: (sid) => this.sessions.show(sid),
+      onDeleted: (sid) => {
+        this.sessions.forget(sid);
+        this.discardUnsent(sid);
+      },
+      onFailed: (problem) => this.problem.set(problem),
+    });
     this.toasts = new Toasts(env);
     this.api.onWrite((path) => this.toasts.onWrite(path));
+    this.api.showWarnings = (warnings) => showBudgetWarnings(env, this.toasts, warnings);
     this.background = new BackgroundMonitor(env, this.api);
+    env.onVisibilityChange(() => env.isHidden() || this.checkCatalog());
   }
 
   start(): void {
     this.startFeed();
+    this.deletions.resume();
     void this.sessions.refresh();
+    void this.projects.refresh();
     void this.loadCatalog();
     void this.findLostDrafts();
     this.outbox.resume();
@@ -138,7 +171,7 @@ export class App {
       try {
         await this.api.session(sid);
       } catch (error) {
-        if (error instanceof ApiError && error.status === 404) lost.push(sid);
+        if (isMissing(error)) lost.push(sid);
       }
     }
     this.lostDrafts.set(lost);
@@ -148,8 +181,11 @@ export class App {
     if (frame.event === "reset") return this.refreshAll();
     const change: Change = { kind: frame.event, ...(JSON.parse(frame.data) as object) };
     const sid = change.session_id;
-    if (!sid) return;
-    if (frame.event === "session.deleted") {
+    if (frame.event === "project.changed") {
+      void this.projects.refresh();
+    } else if (!sid) {
+      return;
+    } else if (frame.event === "session.deleted") {
       this.sessions.forget(sid);
       this.openThreadOf(sid)?.markDeleted();
       const draft = this.drafts.read(sid);
@@ -176,6 +212,7 @@ export class App {
 
   private refreshAll(): void {
     void this.sessions.refresh();
+    void this.projects.refresh();
     void this.thread.get()?.refresh();
     void this.loadCatalog(); // the default model may have changed
     for (const listener of this.listeners) listener({ kind: "reset" });
@@ -184,18 +221,46 @@ export class App {
   /** With `refresh`, the server asks every provider again. Returns false if it could not be reached. */
   async loadCatalog(refresh = false): Promise<boolean> {
     try {
-      const [models, agents] = await Promise.all([this.api.models(refresh), this.api.agents()]);
-      this.catalog.set({ models: models.items, defaultModel: models.default, agents: agents.items, loaded: true });
+      const [models, agents, chatDefaults] = await Promise.all([
+        this.api.models(refresh),
+        this.api.agents(),
+        this.api.chatDefaults(),
+      ]);
+      this.catalog.set({
+        models: models.items,
+        defaultModel: models.default,
+        agents: agents.items,
+        chatDefaults,
+        loaded: true,
+      });
       return true;
     } catch {
       return false; // loaded again on reconnect
     }
   }
 
+  /** Asks the providers again, because somebody is about to choose a model, unless they were asked just now. */
+  checkCatalog(): void {
+    if (this.env.now() - this.catalogCheckedAt < CATALOG_INTERVAL_MS) return;
+    this.catalogCheckedAt = this.env.now();
+    void this.loadCatalog(true);
+  }
+
+  /** Asks the providers again if an answer shows that the catalog is wrong about its model. */
+  private compareWithCatalog({ id, role, status, error, model }: Message): void {
+    if (role !== "assistant" || status === "streaming" || id === this.comparedAnswer) return;
+    this.comparedAnswer = id;
+    const listed = this.catalog.get().models.find((item) => item.id === model);
+    const failed = status === "failed" && ["unavailable", "timeout"].includes(error?.code ?? "");
+    if (listed && (listed.available ? failed : status === "complete")) void this.loadCatalog(true);
+  }
+
   readonly isProgram = (agent: string): boolean =>
     this.catalog.get().agents.some((item) => item.name === agent && item.is_program);
 
-  readonly defaultModel = (): string | null => this.catalog.get().defaultModel;
+  /** The model of chats that have none of their own. */
+  readonly defaultModel = (project: string | null | undefined): string | null =>
+    this.projects.named(project)?.model ?? this.catalog.get().defaultModel;
 
   openThread(sid: string | null): void {
     const current = this.thread.get();
@@ -203,7 +268,11 @@ export class App {
     current?.close();
     const next =
       sid === null ? null : new Thread(this.env, this.api, this.outbox, sid, this.defaultModel, this.isProgram);
-    next?.state.subscribe(() => this.nameUntitled(next));
+    next?.state.subscribe(() => {
+      this.nameUntitled(next);
+      const last = next.state.get().messages.at(-1);
+      if (last) this.compareWithCatalog(last);
+    });
     this.thread.set(next);
     void next?.refresh();
   }
@@ -223,6 +292,38 @@ export class App {
     const text = pieces.map((piece) => piece.text.trim()).filter(Boolean);
     this.drafts.write(NEW_CHAT, { text: text.join("\n\n"), files: pieces.flatMap((piece) => piece.files) });
     this.discardUnsent(sid);
+  }
+
+  /**
+   * Moves a message that was not sent back to the message box. A chat that was created for it, and has nothing else, is
+   * deleted; returns whether the message is now in the box of a new chat.
+   */
+  async takeBack(item: Outgoing): Promise<boolean> {
+    const { key, sid, chat, text, files } = item;
+    const mayBeNew = chat !== undefined && (sid === null || item.state === "refused");
+    const isNew = mayBeNew && (sid === null || (await this.isEmpty(sid, key)));
+    if (!this.outbox.find(key)) return false; // a second click
+    if (isNew) {
+      const { previous_session_id: _, ...choices } = chat;
+      this.newChat.choose(choices);
+      const typed = this.drafts.read(sid ?? key);
+      this.drafts.append(NEW_CHAT, text, files);
+      this.drafts.append(NEW_CHAT, typed.text, typed.files);
+      this.drafts.write(sid ?? key, NO_DRAFT);
+    } else this.drafts.append(sid ?? key, text, files);
+    this.outbox.discard(key);
+    if (isNew && sid !== null) {
+      this.sessions.forget(sid);
+      this.api.deleteSession(sid, false).catch(() => undefined); // an empty chat stays in the list
+    }
+    return isNew;
+  }
+
+  /** Whether the chat has nothing but this message, which was not sent. */
+  private async isEmpty(sid: string, key: string): Promise<boolean> {
+    const session = await this.api.session(sid).catch(() => null);
+    const others = this.outbox.state.get().some((item) => item.sid === sid && item.key !== key);
+    return session?.head === null && !session.can_redo && !session.queued_runs.length && !others;
   }
 
   /** Discards what was typed and sent in a chat that was deleted. */

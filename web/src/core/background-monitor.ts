@@ -1,4 +1,4 @@
-// Polls the open runs while the tab is hidden and its streams are closed, to report which ended or need approval (U7).
+// Polls the open runs while the tab is hidden and its streams are closed, to report which ended or need approval.
 
 import type { Api } from "./api.ts";
 import type { Env } from "./env.ts";

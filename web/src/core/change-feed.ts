@@ -1,4 +1,4 @@
-// The change feed, shared by all tabs of a browser because browsers allow six connections per origin (U6). The leading
+// The change feed, shared by all tabs of a browser because browsers allow six connections per origin. The leading
 // tab holds the connection and broadcasts; hidden tabs do not lead. Without leader election each tab connects itself.
 
 import type { Channel, Env } from "./env.ts";

@@ -14,6 +14,8 @@ export interface ImportSummary {
   readonly imported: number;
   readonly updated: number;
   readonly unchanged: number;
+  /** The newest of those imported: they are in the list under their own dates. */
+  readonly sessions: readonly { id: string; title: string }[];
   readonly messages: number;
   readonly skipped: readonly { item: string; reason: string }[];
   readonly skipped_count: number;

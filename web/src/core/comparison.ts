@@ -1,7 +1,7 @@
-// One prompt sent to several models over one stream (U2, U6). Leaving stops all runs; Stop on a pane cancels its run.
+// One prompt sent to several models over one stream. Leaving stops all runs; Stop on a pane cancels its run.
 // Each pane is a session whose settings name the comparison and the vote; it is a chat once it is continued.
 
-import { type Api, ApiError, errorMessage, toApiError } from "./api.ts";
+import { type Api, ApiError, errorMessage, isMissing, toApiError } from "./api.ts";
 import { type Env, sleep } from "./env.ts";
 import { EMPTY, fold, type Transcript } from "./fold.ts";
 import { type Frame, SseParser } from "./sse-parser.ts";
@@ -280,8 +280,6 @@ export class Comparison {
     }
   }
 }
-
-const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
 /** Whether the answer was stopped or broke off, as when the page was left. */
 export const isUnfinished = ({ status }: Transcript): boolean => status !== "complete" && status !== "streaming";

@@ -1,5 +1,6 @@
-// Unsent messages, one per session. They survive a reload (U5). Each tab has its own; the newest of all tabs is what a
-// tab without one shows, so that closing a tab loses nothing.
+// Unsent messages, one per session. They survive a reload. Each tab has its own; the newest of all tabs is what a
+// tab without one shows, so that closing a tab loses nothing. Discarded when sent (ui/chat/Composer.tsx) or with a deleted
+// chat (App.discardUnsent).
 
 import type { Env } from "./env.ts";
 import type { FilePart } from "./types.ts";
@@ -67,10 +68,13 @@ export class Drafts {
     }
   }
 
-  /** Adds text to a draft, also to the one that is shown. */
-  append(sessionId: string, text: string): void {
-    const { text: before, files } = this.read(sessionId);
-    const draft = { text: [before.trimEnd(), text].filter(Boolean).join("\n\n"), files };
+  /** Adds to a draft, also to the one that is shown. */
+  append(sessionId: string, text: string, files: readonly FilePart[] = []): void {
+    const before = this.read(sessionId);
+    const draft = {
+      text: [before.text.trimEnd(), text].filter(Boolean).join("\n\n"),
+      files: [...before.files, ...files],
+    };
     this.write(sessionId, draft);
     for (const listener of this.listeners.get(sessionId) ?? []) listener(draft);
   }

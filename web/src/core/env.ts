@@ -8,14 +8,16 @@ export interface Env {
   now(): number;
   newId(): string;
   storage: Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length"> | null;
-  /** What only this tab sees, and keeps when it is reloaded. */
+  /** Storage of this tab alone. It is kept when the page is reloaded. */
   tabStorage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
   /** Calls `listener` when another tab has changed the storage; null: the entry was removed. */
   onStorageChange(listener: (key: string, value: string | null) => void): () => void;
-  /** Leaves for the login page, which leads back here. */
+  /** Goes to the login page, which comes back to this page after the login. */
   openLogin(): void;
   isHidden(): boolean;
   onVisibilityChange(listener: () => void): () => void;
+  /** Calls `listener` when the page is closed, reloaded or left. */
+  onPageHide(listener: () => void): () => void;
   onOnline(listener: () => void): () => void;
   /** Calls `start` once this tab is the only leader under `name`; the returned function resigns. */
   electLeader(name: string, start: () => () => void): () => void;

@@ -3,7 +3,8 @@
 //
 // The stream runs until its last frame, until the server says that there is nothing more to follow, or until it is
 // stopped. A lost connection, a silent one and an unreachable server are one case: reconnect at the cursor. Where the
-// server answers and its streams do not arrive, `app.ts` falls back to polling.
+// server answers and its streams do not arrive, `app.ts` falls back to polling. A hidden tab closes its connection and
+// resumes when it is shown.
 
 import { backoff, type Env, sleep } from "./env.ts";
 import { type Frame, SseParser } from "./sse-parser.ts";

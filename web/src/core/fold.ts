@@ -80,6 +80,7 @@ const ENDS_REASONING = new Set([
   "approval.requested",
   "step.started",
   "plan.updated",
+  "message.steered",
 ]);
 /** The duration of the reasoning before these is unknown: a crash may lie between. */
 const CUTS_REASONING = new Set([...Object.keys(ENDINGS), "run.resumed", "message.seeded", "memory.recalled"]);
@@ -177,6 +178,11 @@ class TranscriptBuilder {
         const index = this.parts.findLastIndex((part) => part.type === "plan");
         if (index < 0) this.parts.push(plan);
         else this.parts[index] = plan;
+        return;
+      }
+      case "message.steered": {
+        const { id, text } = event.data;
+        this.parts.push({ type: "steered", id, text });
         return;
       }
       case "usage":

@@ -1,4 +1,5 @@
-// A run followed live: its transcript grows with the stream, at most once per painted frame.
+// A run followed live: its transcript grows with the stream, at most once per painted frame. Reconnecting:
+// `event-stream`; how events become parts: `fold`.
 
 import type { Api } from "./api.ts";
 import type { Env } from "./env.ts";

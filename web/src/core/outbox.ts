@@ -20,14 +20,18 @@ export interface Outgoing {
   readonly at: string;
   readonly state: "sending" | "stored" | "refused";
   readonly problem: string | null;
+  /** The active run that the text is added to. */
+  readonly steers?: string;
+  /** Whether the active run is stopped for it. */
+  readonly interrupts?: boolean;
   /** Whether the run is to be canceled as soon as its id is known. */
   readonly stopping?: boolean;
   /** The run that answers it, once it is stored. */
   readonly runId?: string;
 }
 
-/** What a message contains, and the model that is to answer it. */
-export type OutgoingContent = Pick<Outgoing, "text" | "files" | "model">;
+/** What a message contains, the model that is to answer it, and what it does to the active run. */
+export type OutgoingContent = Pick<Outgoing, "text" | "files" | "model" | "steers" | "interrupts">;
 
 export interface OutboxListener {
   onSessionCreated(session: Session, firstMessage: string): void;
@@ -109,6 +113,12 @@ export class Outbox {
     this.state.set(left);
   }
 
+  /** The keys of texts that were added to a run, which no message of the chat has once the run has read them. */
+  addedKeys(sid: string): string[] {
+    const added = this.state.get().filter((item) => item.sid === sid && item.state === "stored" && item.steers);
+    return added.map(({ key }) => key);
+  }
+
   find = (key: string) => this.state.get().find((item) => item.key === key);
 
   private change(key: string, fields: Partial<Outgoing>): void {
@@ -186,11 +196,20 @@ export class Outbox {
       this.change(key, { sid });
       this.listener.onSessionCreated(session, item.text);
     }
-    const body = { input: inputOf(item.text, item.files), ...(item.model ? { model: item.model } : {}) };
-    const { run } = await this.api.send(sid, body, key);
+    const { run } = await this.sendTo(sid, item);
     this.change(key, { state: "stored", problem: null, runId: run.id });
     if (this.find(key)?.stopping) await this.cancelRun(key, run.id);
     this.listener.onStored(sid);
+  }
+
+  private sendTo(sid: string, { key, text, files, model, steers, interrupts }: Outgoing) {
+    if (steers !== undefined) return this.api.steer(steers, text, key);
+    const body = {
+      input: inputOf(text, files),
+      ...(model ? { model } : {}),
+      ...(interrupts ? { on_busy: "interrupt" as const } : {}),
+    };
+    return this.api.send(sid, body, key);
   }
 
   private async cancelRun(key: string, runId: string): Promise<void> {

@@ -2,9 +2,10 @@
 
 export const searchWords = (query: string): string[] => query.trim().split(/\s+/).filter(Boolean);
 
-/** Matches any of the words; null without words. */
+/** Matches any of the words, or of the phrases, however they are spaced; null without words. */
 export function wordPattern(words: readonly string[]): RegExp | null {
-  const escaped = words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&"));
+  const escapeWord = (word: string) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&");
+  const escaped = words.map((phrase) => searchWords(phrase).map(escapeWord).join("\\s+"));
   return escaped.length ? new RegExp(`(${escaped.join("|")})`, "gi") : null;
 }
 

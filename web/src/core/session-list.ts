@@ -1,4 +1,5 @@
-// The list of sessions, kept current by the change feed, and the search results.
+// The list of sessions, kept current by the change feed, and the search results. Which matches are found, and their
+// order, is decided by the server.
 
 import { type Api, ApiError, errorMessage } from "./api.ts";
 import type { UpdateSessionRequest } from "./api-types.ts";
@@ -32,6 +33,7 @@ export function firstWords(text: string): string {
 /** With more changed sessions than this, the list is reloaded instead of each session. */
 const MAX_SINGLE_RELOADS = 12;
 const RELOAD_DELAY_MS = 60;
+const LISTED = { archived_projects: "false" };
 
 export class SessionList {
   readonly state = new Store<SessionListState>({
@@ -46,6 +48,8 @@ export class SessionList {
   });
   private readonly reload = new CoalescedTask(() => this.load());
   private readonly dirty = new Set<string>();
+  /** Chats that are about to be deleted. */
+  private readonly hidden = new Set<string>();
   /** Titles of chats that the server has not named yet. */
   private readonly provisionalTitles = new Map<string, string>();
   private cancelReload: (() => void) | null = null;
@@ -59,14 +63,31 @@ export class SessionList {
 
   refresh = () => this.reload.run();
 
+  hide(sid: string): void {
+    this.hidden.add(sid);
+    this.remove(sid);
+  }
+
+  /** Lists a chat again that is no longer about to be deleted, if it is still there. */
+  show(sid: string): void {
+    if (this.hidden.delete(sid)) this.markChanged(sid);
+  }
+
+  private isShown = ({ id }: Session): boolean => !this.hidden.has(id);
+
   private async load(): Promise<void> {
     const { archived } = this.state.get();
     try {
-      const page = await this.api.sessions({ archived });
+      const page = await this.api.sessions({ archived, ...LISTED });
       const empty = !archived && !page.items.length;
       const hasArchived = empty && (await this.api.sessions({ archived: true, limit: 1 })).items.length > 0;
       if (this.state.get().archived !== archived) return;
-      this.state.patch({ items: sorted(page.items.map(this.named)), next: page.next, loaded: true, hasArchived });
+      this.state.patch({
+        items: sorted(page.items.filter(this.isShown).map(this.named)),
+        next: page.next,
+        loaded: true,
+        hasArchived,
+      });
     } catch {
       // The banner shows the lost connection; the feed refreshes the list on reconnect.
     }
@@ -88,7 +109,7 @@ export class SessionList {
       const { results, nextResults } = this.state.get();
       if (nextResults !== cursor) return; // another search meanwhile
       const known = new Set(results?.map((item) => item.id));
-      const fresh = page.items.filter((item) => !known.has(item.id));
+      const fresh = page.items.filter((item) => !known.has(item.id) && this.isShown(item));
       this.state.patch({ results: [...(results ?? []), ...fresh], nextResults: page.next });
     } catch {
       // Scrolling to the end again retries.
@@ -99,12 +120,15 @@ export class SessionList {
     const { next, archived } = this.state.get();
     if (next === null) return;
     try {
-      const page = await this.api.sessions({ archived, cursor: next });
+      const page = await this.api.sessions({ archived, ...LISTED, cursor: next });
       const fresh = new Set(page.items.map((item) => item.id));
       const { items, next: current } = this.state.get();
       if (current !== next) return; // another list is shown meanwhile
       this.state.patch({
-        items: sorted([...items.filter((item) => !fresh.has(item.id)), ...page.items.map(this.named)]),
+        items: sorted([
+          ...items.filter((item) => !fresh.has(item.id)),
+          ...page.items.filter(this.isShown).map(this.named),
+        ]),
         next: page.next,
       });
     } catch {
@@ -128,6 +152,11 @@ export class SessionList {
   forget(sid: string): void {
     this.dirty.delete(sid);
     this.provisionalTitles.delete(sid);
+    this.hidden.delete(sid);
+    this.remove(sid);
+  }
+
+  private remove(sid: string): void {
     const { items, results } = this.state.get();
     this.state.patch({
       items: items.filter((item) => item.id !== sid),
@@ -151,6 +180,7 @@ export class SessionList {
   };
 
   put(unnamed: Session): void {
+    if (!this.isShown(unnamed)) return;
     const session = this.named(unnamed);
     const { items, archived } = this.state.get();
     const others = items.filter((item) => item.id !== session.id);
@@ -177,7 +207,9 @@ export class SessionList {
     if (!query.trim()) return this.state.patch({ results: null, nextResults: null });
     try {
       const page = await this.api.sessions({ query });
-      if (this.state.get().query === query) this.state.patch({ results: page.items, nextResults: page.next });
+      if (this.state.get().query === query) {
+        this.state.patch({ results: page.items.filter(this.isShown), nextResults: page.next });
+      }
     } catch {
       if (this.state.get().query === query) this.state.patch({ results: [], nextResults: null });
     }
@@ -185,11 +217,39 @@ export class SessionList {
 
   patch = (sid: string, fields: UpdateSessionRequest): Promise<boolean> =>
     this.attempt(async () => this.put(await this.api.patchSession(sid, fields)));
-  remove = (sid: string, forgetMemories = false): Promise<boolean> =>
-    this.attempt(async () => {
-      await this.api.deleteSession(sid, forgetMemories);
-      this.forget(sid);
+
+  /** Changes several chats, also if some cannot be changed. Returns those that were. */
+  patchAll = async (
+    chats: readonly Session[],
+    fieldsOf: (chat: Session) => UpdateSessionRequest,
+  ): Promise<readonly Session[]> => {
+    const changed: Session[] = [];
+    let problem: string | null = null;
+    for (const chat of chats) {
+      try {
+        this.put(await this.api.patchSession(chat.id, fieldsOf(chat)));
+        changed.push(chat);
+      } catch (error) {
+        problem = errorMessage(error);
+        if (error instanceof ApiError && error.isTransient) break; // the others would fail alike
+      }
+    }
+    const failed = chats.filter((chat) => !changed.includes(chat));
+    const names = failed.length === 1 ? `“${failed[0]?.title || "Untitled chat"}” was` : `${failed.length} chats were`;
+    if (problem !== null) this.onError(`${names} not changed. ${problem}`);
+    return changed;
+  };
+
+  /** Returns the new title, or null if there is none. */
+  generateTitle = async (sid: string): Promise<string | null> => {
+    let title: string | null = null;
+    await this.attempt(async () => {
+      const session = await this.api.generateTitle(sid);
+      title = session.title;
+      this.put(session);
     });
+    return title;
+  };
 
   private async attempt(work: () => Promise<void>): Promise<boolean> {
     try {

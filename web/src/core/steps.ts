@@ -11,6 +11,7 @@ const isModelPart = (part: Part): part is ModelPart =>
 export function beginsByPosition(parts: readonly Part[], index: number, type: ModelPart["type"]): boolean {
   for (let before = index - 1; before >= 0; before--) {
     const previous = parts[before];
+    if (previous?.type === "steered") return true;
     if (previous && isModelPart(previous)) return previous.type === "tool" && type !== "tool";
   }
   return true;
@@ -21,6 +22,7 @@ export function hasOpenStep(parts: readonly Part[]): boolean {
   let found = false;
   for (let index = parts.length - 1; index >= 0; index--) {
     const part = parts[index];
+    if (part?.type === "steered") break;
     if (!part || !isModelPart(part)) continue;
     found = true;
     if (part.type === "tool" && (part.state === "done" || part.state === "denied" || hasCompleteArgs(part)))

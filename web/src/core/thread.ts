@@ -1,7 +1,8 @@
-// One open session: the server's messages, overlaid with the runs that are followed live.
+// One open session (chat thread): the server's messages, overlaid with the runs that are followed live. Unsent messages
+// are in `outbox`, text that is being typed in `drafts`.
 
 import { type Api, ApiError, errorMessage } from "./api.ts";
-import type { UpdateSessionRequest } from "./api-types.ts";
+import type { EditAnswerRequest, UpdateSessionRequest } from "./api-types.ts";
 import type { Env } from "./env.ts";
 import { deepEqual, EMPTY, type Transcript } from "./fold.ts";
 import { LiveRun } from "./live-run.ts";
@@ -33,6 +34,8 @@ export interface ThreadState {
   readonly loadingOlder: boolean;
   readonly olderFailed: boolean;
   readonly loaded: boolean;
+  /** Why the chat could not be loaded the last time. */
+  readonly unloaded: string | null;
   readonly notFound: boolean;
   /** The run that was asked to stop. */
   readonly stopping: string | null;
@@ -40,13 +43,16 @@ export interface ThreadState {
   readonly problem: string | null;
 }
 
+/** What becomes of a message while an answer is active: it waits, is added to the answer, or takes its place. */
+export type SendMode = "queue" | "steer" | "interrupt";
+
 const PAGE_SIZE = 50;
 /** The largest page, for messages that are far up. */
 const FIND_PAGE_SIZE = 200;
 const MAX_PAGES_TO_FIND = 100;
 /** So that the title of a branch is no longer than the server allows. */
 const MAX_BRANCH_TITLE = 180;
-/** How often output in recovery is read again; each read makes the server try too (J2). */
+/** How often output in recovery is read again; each read makes the server try too. */
 const RECOVERY_POLL_MS = 3000;
 
 export class Thread {
@@ -64,7 +70,7 @@ export class Thread {
     private readonly api: Api,
     private readonly outbox: Outbox,
     readonly sid: string,
-    private readonly defaultModel: () => string | null = () => null,
+    private readonly defaultModel: (project: string | null | undefined) => string | null = () => null,
     /** Whether an agent runs as a program, which has a model of its own. */
     private readonly isProgram: (agent: string) => boolean = () => false,
   ) {
@@ -76,6 +82,7 @@ export class Thread {
       loadingOlder: false,
       olderFailed: false,
       loaded: false,
+      unloaded: null,
       notFound: false,
       stopping: null,
       problem: null,
@@ -114,7 +121,7 @@ export class Thread {
     } catch (error) {
       if (this.closed) return;
       if (error instanceof ApiError && error.status === 404) this.state.patch({ notFound: true, loaded: true });
-      // Anything else: the banner shows the lost connection, and the feed refreshes on reconnect.
+      else this.state.patch({ unloaded: errorMessage(error) }); // the feed refreshes on reconnect
     }
   }
 
@@ -130,11 +137,12 @@ export class Thread {
       messages: [...older, ...shown],
       older: older.length ? before.older : next,
       loaded: true,
+      unloaded: null,
       notFound: false,
       stopping,
     });
     const keys = [...newest, ...session.queued_runs.map((queued) => queued.message)].map((m) => m.idempotency_key);
-    this.outbox.confirm(new Set(keys.filter((key) => key !== null)));
+    this.outbox.confirm(new Set([...keys.filter((key) => key !== null), ...this.outbox.addedKeys(this.sid)]));
     this.followOpenRuns();
     this.pollRecovery();
   }
@@ -263,7 +271,7 @@ export class Thread {
   }
 
   /**
-   * Does something that adds a branch: a second click does it no second time, and after a failure the same key is used
+   * Does something that adds a branch or a chat: a second click does it no second time, and after a failure the same key is used
    * again, because the server may have done it.
    */
   private async actOnce<T>(name: string, work: (key: string) => Promise<T>): Promise<T | null> {
@@ -281,7 +289,16 @@ export class Thread {
   get model(): string | undefined {
     const { session } = this.state.get();
     if (session && this.isProgram(session.agent)) return undefined;
-    return session?.model ?? this.defaultModel() ?? undefined;
+    return session?.model ?? this.defaultModel(session?.project) ?? undefined;
+  }
+
+  /** Sends a message. An earlier problem is none of it. */
+  send(text: string, files: readonly FilePart[], how: SendMode = "queue"): void {
+    this.dismissProblem();
+    const run = this.state.get().session?.active_run;
+    const steers = how === "steer" && run && !files.length ? { steers: run } : {};
+    const interrupts = how === "interrupt" ? { interrupts: true } : {};
+    this.outbox.add(this.sid, { text, files, model: this.model, ...steers, ...interrupts });
   }
 
   reportProblem = (problem: string) => this.state.patch({ problem });
@@ -304,6 +321,11 @@ export class Thread {
     const body = { message_id: mid, input: inputOf(text, files), ...this.withModel() };
     return this.actOnce(`edit ${JSON.stringify(body)}`, (key) => this.api.edit(this.sid, body, key));
   };
+  /** Changes the text of an answer, in a version of its own. */
+  editAnswer = (body: EditAnswerRequest) =>
+    this.actOnce(`edit answer ${JSON.stringify(body)}`, (key) =>
+      this.api.post<Message>(`/api/sessions/${this.sid}/edit-answer`, body, key),
+    );
   continueRun = (rid: string) => this.actOnce(`continue ${rid}`, (key) => this.api.continueRun(rid, key));
   /** Continues a run whose agent denied these calls because nobody answered in time, and allows them. */
   allowAndContinue = (rid: string, calls: readonly string[]) =>
@@ -314,8 +336,8 @@ export class Thread {
   answerInput = (rid: string, id: string, answer: InputAnswer) => this.act(() => this.api.answerInput(rid, id, answer));
   switchBranch = (mid: string) => this.act(() => this.api.patchSession(this.sid, { head: mid }));
   fork = (mid: string) =>
-    this.act(async () => {
-      const session = await this.api.fork(this.sid, mid);
+    this.actOnce(`fork ${mid}`, async (key) => {
+      const session = await this.api.fork(this.sid, mid, key);
       if (!session.title) return session;
       const title = `${session.title.slice(0, MAX_BRANCH_TITLE)} (branch)`;
       return this.api.patchSession(session.id, { title }).catch(() => session); // the branch is there anyway

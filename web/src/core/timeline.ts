@@ -3,6 +3,7 @@
 
 import { isTerminal } from "./fold.ts";
 import type { JsonObject, RunEvent } from "./types.ts";
+import { ASK_USER } from "./user-questions.ts";
 
 export type Lane = "thinking" | "text" | "tools" | "waiting";
 
@@ -91,7 +92,7 @@ const STARTS: Readonly<Record<string, (data: JsonObject) => { key: string; lane:
   "approval.requested": (data) => ({
     key: `approval ${data.approval_id}`,
     lane: "waiting",
-    name: `Approval: ${String(data.name)}`,
+    name: data.name === ASK_USER ? "Question to you" : `Approval: ${String(data.name)}`,
   }),
   "input.requested": (data) => ({
     key: `input ${data.request_id}`,
@@ -105,11 +106,11 @@ const ENDS: Readonly<Record<string, (data: JsonObject) => { key: string; failed:
   "input.resolved": (data) => ({ key: `input ${data.request_id}`, failed: data.action !== "accept" }),
 };
 
-type Draft = { -readonly [Key in keyof Span]: Span[Key] };
+type SpanDraft = { -readonly [Key in keyof Span]: Span[Key] };
 
 function findSpans(events: readonly RunEvent[], times: readonly number[]): Span[] {
-  const spans: Draft[] = [];
-  const open = new Map<string, Draft>();
+  const spans: SpanDraft[] = [];
+  const open = new Map<string, SpanDraft>();
   const begin = (key: string, lane: Lane, name: string, from: number) => {
     const span = { lane, name, from, to: from, failed: false };
     spans.push(span);
@@ -120,7 +121,7 @@ function findSpans(events: readonly RunEvent[], times: readonly number[]): Span[
     open.delete(key);
     if (span) Object.assign(span, { to, failed });
   };
-  let current: Draft | undefined; // deltas of one kind without a gap between them
+  let current: SpanDraft | undefined; // deltas of one kind without a gap between them
   for (const [n, { type, data }] of events.entries()) {
     const now = times[n] ?? 0;
     const lane = DELTAS[type];

@@ -25,6 +25,12 @@ export class Toasts {
     this.cancelTimer = this.env.setTimer(SHOWN_MS, this.dismiss);
   }
 
+  /** Shows what is going on, until another toast takes its place or it is dismissed. */
+  showProgress(text: string): void {
+    this.cancelTimer?.();
+    this.state.set({ text });
+  }
+
   /** Dismisses a toast about another chat. */
   leaveChat(shown: string | null): void {
     const sid = this.state.get()?.sid;

@@ -24,7 +24,16 @@ export type ToolPart = api.ToolPartResponse;
 export type FilePart = api.FilePartResponse;
 export type RememberedPart = api.RememberedPartResponse;
 export type PlanPart = api.PlanPartResponse;
-export const PART_TYPES: ReadonlySet<string> = new Set(["text", "reasoning", "tool", "file", "remembered", "plan"]);
+export type SteeredPart = api.SteeredPartResponse;
+export const PART_TYPES: ReadonlySet<string> = new Set([
+  "text",
+  "reasoning",
+  "tool",
+  "file",
+  "remembered",
+  "plan",
+  "steered",
+]);
 
 export type ToolState = ToolPart["state"];
 export type MessageStatus = Message["status"];
@@ -98,6 +107,7 @@ export type EventData = {
   "input.requested": InputRequest;
   "input.resolved": { readonly request_id: string; readonly action: InputAnswer["action"]; readonly reason?: string };
   "plan.updated": Readonly<Pick<PlanPart, "entries">>;
+  "message.steered": Readonly<Pick<SteeredPart, "id" | "text">>;
   "memory.recalled": { readonly items: readonly JsonObject[]; readonly note?: string | null };
   usage: Pick<Usage, "input_tokens" | "output_tokens"> & Partial<Usage>;
   "run.complete": TerminalData;

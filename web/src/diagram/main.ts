@@ -2,7 +2,6 @@
 // policy of this iframe allows them, but no other hosts and no inline scripts, and its sandbox gives it an origin of its
 // own: nothing in it can reach the app, its storage or its API.
 
-import mermaid from "mermaid";
 import "./diagram.css";
 
 interface RenderRequest {
@@ -14,6 +13,7 @@ const container = document.getElementById("diagram") as HTMLElement;
 let renders = 0;
 
 async function render({ source, dark }: RenderRequest): Promise<void> {
+  const { default: mermaid } = await import("mermaid");
   mermaid.initialize({
     startOnLoad: false,
     securityLevel: "strict",

@@ -1,35 +1,46 @@
 // The page around every screen: sidebar, banners, dialogs and the command palette.
 
-import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { Suspense, useEffect, useState } from "react";
 import styles from "./AppLayout.module.css";
 import { BackgroundNotifications } from "./BackgroundNotifications.tsx";
-import { CommandPalette } from "./CommandPalette.tsx";
 import { Chat } from "./chat/Chat.tsx";
+import { openFind } from "./chat/find-state.ts";
 import { rememberSession } from "./chat/last-session.ts";
+import { closeLightbox, lightbox } from "./chat/lightbox-state.ts";
 import { PendingChat } from "./chat/PendingChat.tsx";
+import { printChat } from "./chat/print-chat.ts";
 import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
+import { cancelDialog, dialogRequest } from "./dialogs.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyComponent } from "./lazy-load.ts";
-import { openNewChat } from "./new-chat.ts";
+import { openNewChat } from "./open-new-chat.ts";
 import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
-import { ShortcutsDialog, useShortcuts } from "./Shortcuts.tsx";
 import { Setup, SetupGate } from "./setup/SetupGate.tsx";
+import { useShortcuts } from "./shortcuts.ts";
+import { SessionMenu } from "./sidebar/SessionMenu.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
 import { closeSidebar, openSidebar, sidebarCollapsed, sidebarOpen, toggleSidebar } from "./sidebar/sidebar-state.ts";
 import { useDrawer } from "./sidebar/use-drawer.ts";
 import { Alert } from "./widgets/Alert.tsx";
 import { Button } from "./widgets/buttons.tsx";
-import { PromptDialog } from "./widgets/PromptDialog.tsx";
+import { lazyOverlay } from "./widgets/lazy-overlay.tsx";
 import { PulseDot } from "./widgets/PulseDot.tsx";
 import { CenteredScreen, usePageTitle } from "./widgets/Screen.tsx";
 import { Spinner } from "./widgets/Spinner.tsx";
 import { ToastBox } from "./widgets/ToastBox.tsx";
+import { useMediaQuery } from "./widgets/use-media-query.ts";
 
 const Activity = lazyComponent(() => import("./activity/Activity.tsx"));
 const Compare = lazyComponent(() => import("./compare/Compare.tsx"));
 const FlightRecorder = lazyComponent(() => import("./recorder/FlightRecorder.tsx"));
+const ProjectScreen = lazyComponent(() => import("./projects/ProjectScreen.tsx"));
+const Projects = lazyComponent(() => import("./projects/Projects.tsx"));
 const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
+const CommandPalette = lazyOverlay(() => import("./CommandPalette.tsx"));
+const Lightbox = lazyOverlay(() => import("./chat/Lightbox.tsx"), closeLightbox);
+const PromptDialog = lazyOverlay(() => import("./widgets/PromptDialog.tsx"), cancelDialog);
+const ShortcutsDialog = lazyOverlay(() => import("./ShortcutsDialog.tsx"));
 
 export function AppLayout() {
   const path = usePath();
@@ -53,6 +64,11 @@ export function AppLayout() {
   useShortcuts({
     onPalette: () => setPalette((open) => !open),
     onShortcuts: () => setShortcuts(true),
+    onFind: openFind,
+    onPrint: () => {
+      const thread = app.thread.get();
+      if (thread) printChat(app, thread.sid);
+    },
     onNewChat: () => openNewChat(app),
     onSidebar: () => (narrow ? openSidebar() : toggleSidebar()),
   });
@@ -65,27 +81,41 @@ export function AppLayout() {
       {narrow && drawerOpen && (
         <button type="button" className={styles.backdrop} aria-label="Close sidebar" onClick={closeSidebar} />
       )}
-      <main id="main" className={styles.main} inert={narrow && drawerOpen}>
-        <ConnectionBanner />
-        <ActionError />
-        <ErrorBoundary key={path}>
-          <Suspense
-            fallback={
-              <CenteredScreen>
-                <Spinner name="Loading" />
-              </CenteredScreen>
-            }
-          >
-            <CurrentScreen route={route} />
-          </Suspense>
-        </ErrorBoundary>
-      </main>
-      <PromptDialog />
-      <ToastBox />
+      <div className={styles.content}>
+        <main id="main" className={styles.main} inert={narrow && drawerOpen}>
+          <ConnectionBanner />
+          <ActionError />
+          <ErrorBoundary key={path}>
+            <Suspense
+              fallback={
+                <CenteredScreen>
+                  <Spinner name="Loading" />
+                </CenteredScreen>
+              }
+            >
+              <CurrentScreen route={route} />
+            </Suspense>
+          </ErrorBoundary>
+        </main>
+        <ToastBox />
+      </div>
+      <RequestedOverlays />
       <BackgroundNotifications />
       {palette && <CommandPalette onClose={() => setPalette(false)} onShortcuts={() => setShortcuts(true)} />}
       {shortcuts && <ShortcutsDialog onClose={() => setShortcuts(false)} />}
     </div>
+  );
+}
+
+/** What any part of the page can ask for. */
+function RequestedOverlays() {
+  const asking = useStore(dialogRequest) !== null;
+  const showing = useStore(lightbox) !== null;
+  return (
+    <>
+      {asking && <PromptDialog />}
+      {showing && <Lightbox />}
+    </>
   );
 }
 
@@ -101,6 +131,10 @@ function CurrentScreen({ route }: { route: Route }) {
       );
     case "pending-chat":
       return <PendingChat messageKey={route.key} />;
+    case "projects":
+      return <Projects />;
+    case "project":
+      return <ProjectScreen key={route.id} id={route.id} ChatMenu={SessionMenu} />;
     case "compare":
       return <Compare />;
     case "activity":
@@ -146,15 +180,4 @@ function ActionError() {
   const { problem } = useApp();
   const text = useStore(problem);
   return text && <Alert text={text} onDismiss={() => problem.set(null)} />;
-}
-
-function useMediaQuery(text: string): boolean {
-  const query = matchMedia(text);
-  return useSyncExternalStore(
-    (listener) => {
-      query.addEventListener("change", listener);
-      return () => query.removeEventListener("change", listener);
-    },
-    () => query.matches,
-  );
 }

@@ -1,8 +1,10 @@
-// U7: reports a run that ended or needs approval while the tab is hidden, in the title and as a notification.
+// Reports a run that ended or needs approval while the tab is hidden, in the title and as a notification. A device with
+// notifications of its own (notifications/push-subscription.ts) shows those instead.
 
 import { useEffect, useRef } from "react";
 import type { BackgroundUpdate } from "../core/background-monitor.ts";
 import { useApp, useStore } from "./context.ts";
+import { ownDevice } from "./notifications/own-device.ts";
 import { withRoot } from "./root-path.ts";
 
 function describe({ kind, run }: BackgroundUpdate): string {
@@ -11,7 +13,8 @@ function describe({ kind, run }: BackgroundUpdate): string {
 }
 
 export function BackgroundNotifications() {
-  const updates = useStore(useApp().background.updates);
+  const { background, env } = useApp();
+  const updates = useStore(background.updates);
   const originalTitle = useRef<string | null>(null);
   useEffect(() => {
     const last = updates.at(-1);
@@ -23,10 +26,10 @@ export function BackgroundNotifications() {
     const body = describe(last);
     originalTitle.current ??= document.title;
     document.title = `● ${body} · Holdfast`;
-    if ("Notification" in window && Notification.permission === "granted") {
+    if (ownDevice(env) === null && "Notification" in window && Notification.permission === "granted") {
       const notification = new Notification("Holdfast", { body, tag: last.run.id, icon: withRoot("/static/icon.svg") });
       notification.onclick = () => window.focus();
     }
-  }, [updates]);
+  }, [updates, env]);
   return null;
 }

@@ -4,17 +4,23 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import type { App } from "../core/app.ts";
 import type { Session } from "../core/types.ts";
 import styles from "./CommandPalette.module.css";
-import { undoTurn } from "./chat/turn-actions.ts";
+import { openFind } from "./chat/find-state.ts";
+import { printChat } from "./chat/print-chat.ts";
+import { redoTurn, undoTurn } from "./chat/turn-actions.ts";
 import { useApp, useStore } from "./context.ts";
-import { openNewChat } from "./new-chat.ts";
+import { chatSettingsOpen } from "./dialogs.ts";
+import { openNewChat } from "./open-new-chat.ts";
 import { chatAddress, navigate } from "./router.tsx";
-import { renameChat, toggleArchived } from "./sidebar/session-actions.ts";
+import { SECTION_NAMES } from "./settings/section-names.ts";
+import { startSelecting } from "./sidebar/selection-state.ts";
+import { generateTitle, renameChat, toggleArchived } from "./sidebar/session-actions.ts";
 import { toggleSidebar } from "./sidebar/sidebar-state.ts";
 import { setTheme } from "./theme.ts";
 import { Dialog } from "./widgets/Dialog.tsx";
-import { type Choice, Picker } from "./widgets/Picker.tsx";
+import { Picker, type PickerItem } from "./widgets/Picker.tsx";
+import { showWorkspace, workspaceOpen } from "./workspace/workspace-state.ts";
 
-interface Command extends Choice {
+interface Command extends PickerItem {
   readonly run: () => void;
 }
 
@@ -42,13 +48,19 @@ function useChatSearch({ api }: App): [readonly Session[], (query: string) => vo
 
 function sessionActions(app: App, session: Session): Command[] {
   const actions = [
+    ["Find in chat", openFind],
+    ["Chat settings", () => chatSettingsOpen.set(true)],
+    ["Show or hide files", () => showWorkspace(!workspaceOpen.get())],
+    ["Print chat", () => printChat(app, session.id)],
     ["Rename chat", () => renameChat(app, session)],
+    ["Generate title", () => generateTitle(app, session)],
+    [session.pinned ? "Unpin chat" : "Pin chat", () => app.sessions.patch(session.id, { pinned: !session.pinned })],
     [session.archived ? "Unarchive chat" : "Archive chat", () => toggleArchived(app, session)],
   ] as const;
   return actions.map(([name, run]) => ({ id: name, name, group: "Actions", run: () => void run() }));
 }
 
-export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
+export default function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
   const app = useApp();
   const { items } = useStore(app.sessions.state);
   const thread = useStore(app.thread);
@@ -77,17 +89,21 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
     const chatActions = thread
       ? [
           ...(session?.active_run ? [action("Stop generating", () => thread.stop())] : []),
-          ...(session?.head ? [action("Undo last turn", () => undoTurn(app, thread))] : []),
-          ...(session?.can_redo ? [action("Redo", () => thread.redo())] : []),
+          ...(session?.head ? [action("Undo last message", () => undoTurn(app, thread))] : []),
+          ...(session?.can_redo ? [action("Redo", () => redoTurn(thread))] : []),
           ...(session ? sessionActions(app, session) : []),
         ]
       : [];
     return [
       { ...goTo("New chat", "/"), run: () => openNewChat(app) },
+      goTo("Projects", "/projects"),
       goTo("Compare models", "/compare"),
       goTo("Activity", "/activity"),
       goTo("Settings", "/settings"),
+      ...Object.entries(SECTION_NAMES).map(([id, name]) => goTo(`Settings: ${name}`, `/settings#${id}`)),
+      { ...goTo("Archived chats", "archived"), run: () => app.sessions.showArchived(true) },
       ...chatActions,
+      action("Select chats", () => startSelecting(null)),
       action("Light theme", () => setTheme("light")),
       action("Dark theme", () => setTheme("dark")),
       action("System theme", () => setTheme("system")),

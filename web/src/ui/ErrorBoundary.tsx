@@ -6,6 +6,7 @@ interface Props {
   children: ReactNode;
   /** Shown instead of the default message. */
   fallback?: ReactNode;
+  onError?: () => void;
 }
 
 /** Keeps an error in one part of the page from breaking the rest. */
@@ -13,6 +14,9 @@ export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false };
   static getDerivedStateFromError() {
     return { failed: true };
+  }
+  override componentDidCatch() {
+    this.props.onError?.();
   }
   override render() {
     if (!this.state.failed) return this.props.children;

@@ -58,6 +58,10 @@ export const browserEnv: Env = {
       window.removeEventListener("pageshow", listener);
     };
   },
+  onPageHide(listener) {
+    window.addEventListener("pagehide", listener);
+    return () => window.removeEventListener("pagehide", listener);
+  },
   onOnline(listener) {
     window.addEventListener("online", listener);
     return () => window.removeEventListener("online", listener);

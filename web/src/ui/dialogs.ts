@@ -17,10 +17,19 @@ export interface DialogRequest {
   readonly onAnswer: (value: string | null) => void;
 }
 
+/** Whether the settings of the shown chat are open. */
+export const chatSettingsOpen = new Store(false);
 export const dialogRequest = new Store<DialogRequest | null>(null);
 
 const open = (request: Omit<DialogRequest, "onAnswer">) =>
   new Promise<string | null>((onAnswer) => dialogRequest.set({ ...request, onAnswer }));
+
+/** Answers as if the dialog was canceled. */
+export function cancelDialog(): void {
+  const request = dialogRequest.get();
+  dialogRequest.set(null);
+  request?.onAnswer(null);
+}
 
 /** Returns the text, or null if the dialog was canceled. */
 export function askText(title: string, field: string, value: string, secret = false, action = "Save") {

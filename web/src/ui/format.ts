@@ -3,7 +3,7 @@
 import { escapeInvisible } from "../core/invisible-characters.ts";
 import type { RunStatus } from "../core/types.ts";
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const number = new Intl.NumberFormat();
@@ -17,12 +17,31 @@ export function formatTime(iso: string, now = new Date()): string {
 export const formatDateTime = (iso: string): string => full.format(new Date(iso));
 export const formatCount = (n: number): string => number.format(n);
 
+const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumSignificantDigits: 3 });
+/** A large number in few characters, such as 12.4K. */
+export const formatCompact = (n: number): string => (n < 1000 ? number : compact).format(n);
+
+const calendarDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+/** A day such as `2026-11-19`, whichever the time zone. */
+export const formatDay = (iso: string): string => calendarDay.format(new Date(`${iso}T00:00:00Z`));
+
 export function formatDuration(ms: number): string {
   if (ms < 950) return `${Math.round(ms)} ms`;
   if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
   const seconds = Math.round(ms / 1000);
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
+
+/** A time on a timeline, in whole milliseconds: neighbors differ. */
+export function formatOffset(ms: number): string {
+  const seconds = (Math.round(ms) % 60_000) / 1000;
+  const minutes = Math.floor(Math.round(ms) / 60_000);
+  return minutes ? `${minutes}:${seconds.toFixed(3).padStart(6, "0")}` : `${seconds.toFixed(3)} s`;
+}
+
+export const formatSpeed = (tokens: number): string =>
+  `${tokens < 9.95 ? tokens.toFixed(1) : formatCount(Math.round(tokens))} tokens/s`;
 
 export function formatSize(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;

@@ -21,10 +21,18 @@ export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
       return await load();
     } catch {
       if (await isOutdated()) location.reload();
+      reloadStyles();
       await new Promise((resume) => setTimeout(resume, backoff(attempt - 1, Math.random)));
     }
   }
   return load();
+}
+
+/** Requests the styles again that could not be loaded: the script of a chunk asks for them once only. */
+function reloadStyles(): void {
+  for (const link of document.querySelectorAll<HTMLLinkElement>("link[rel=stylesheet]")) {
+    if (!link.sheet) link.replaceWith(link.cloneNode());
+  }
 }
 
 /** Whether the server now serves another build than the one that runs here. */

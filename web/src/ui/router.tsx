@@ -1,4 +1,5 @@
-// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /compare, /activity, /settings and /setup.
+// Routes: /, /new/{key} (a chat that is being created), /c/{session}, /runs/{run}, /projects,
+// /projects/{project}, /compare, /activity, /settings and /setup.
 
 import type { AnchorHTMLAttributes, MouseEvent } from "react";
 import { Store } from "../core/store.ts";
@@ -10,7 +11,8 @@ export type Route =
   | { readonly screen: "chat"; readonly sid: string | null }
   | { readonly screen: "pending-chat"; readonly key: string }
   | { readonly screen: "recorder"; readonly rid: string }
-  | { readonly screen: "compare" | "activity" | "settings" | "setup" | "not-found" };
+  | { readonly screen: "project"; readonly id: string }
+  | { readonly screen: "projects" | "compare" | "activity" | "settings" | "setup" | "not-found" };
 
 const path = new Store(withoutRoot(location.pathname));
 /** The part of the page that the address names; an object, so that choosing it again scrolls to it again. */
@@ -48,7 +50,8 @@ export function parseRoute(pathname: string): Route {
   if (first === "c" && second) return { screen: "chat", sid: second };
   if (first === "new" && second) return { screen: "pending-chat", key: second };
   if (first === "runs" && second) return { screen: "recorder", rid: second };
-  if (first === "compare" || first === "activity" || first === "settings" || first === "setup")
+  if (first === "projects" && second) return { screen: "project", id: decodeURIComponent(second) };
+  if (first === "projects" || first === "compare" || first === "activity" || first === "settings" || first === "setup")
     return { screen: first };
   return pathname === "/" ? { screen: "chat", sid: null } : { screen: "not-found" };
 }

@@ -1,6 +1,7 @@
 // All runs: those in progress, and how the others ended.
 
 import { useCallback, useEffect, useMemo, useState } from "react";
+import { modelName } from "../../core/models.ts";
 import { CoalescedTask } from "../../core/store.ts";
 import type { Recovery, Run, RunStatus } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
@@ -79,6 +80,7 @@ function RunList({ runs }: { runs: readonly Run[] }) {
 
 function RunRow({ run, title }: { run: Run; title: string }) {
   const app = useApp();
+  const { models } = useStore(app.catalog);
   const [stopping, setStopping] = useState(false);
   const open = OPEN.includes(run.status);
   const stop = useCallback(async () => {
@@ -91,7 +93,7 @@ function RunRow({ run, title }: { run: Run; title: string }) {
       title={<Link href={`/c/${run.session_id}`}>{title}</Link>}
       facts={[
         formatTime(run.created_at),
-        run.model,
+        run.model && modelName(models, run.model),
         run.started_at && run.ended_at && formatDuration(Date.parse(run.ended_at) - Date.parse(run.started_at)),
         run.usage && `${formatCount(run.usage.input_tokens + run.usage.output_tokens)} tokens`,
         run.recovery && RECOVERY[run.recovery.state],

@@ -1,8 +1,9 @@
 // Tells screen readers that an answer began, what it says, and how it ended. Text that grows is not read out piecemeal.
 
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import type { ThreadMessage } from "../../core/thread.ts";
 import { toolLabel } from "../../core/tool-results.ts";
+import { questionOf } from "../../core/user-questions.ts";
 import { withoutMarkdown } from "../../core/without-markdown.ts";
 import text from "../widgets/text.module.css";
 import { textOf } from "./MessageParts.tsx";
@@ -21,6 +22,14 @@ const ENDINGS = {
   interrupted: "Answer interrupted.",
 } as const;
 
+/** What an answer waits for. */
+function openQuestion({ approval, input }: ThreadMessage): string | null {
+  const question = approval && questionOf(approval);
+  if (question) return `The model asks: ${question.question}`;
+  if (approval) return `${toolLabel(approval.name)} needs your approval.`;
+  return input && `${input.server} asks you something.`;
+}
+
 /** The answer in plain words; of an answer that was continued, what is new. */
 function spokenText(answer: string, before: string): string {
   const fresh = before && answer.startsWith(before) ? answer.slice(before.length) : answer;
@@ -32,11 +41,9 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
   const last = messages.at(-1);
   const id = last?.role === "assistant" ? last.id : null;
   const status = last?.status ?? "complete";
-  const approval = last?.approval?.name ?? null;
-  const asking = last?.input?.server ?? null;
+  const asking = last ? openQuestion(last) : null;
   const parent = last?.parent_id ?? null;
-  const answer = useRef("");
-  answer.current = last && status !== "streaming" ? textOf(last.parts) : "";
+  const readAnswer = useEffectEvent(() => textOf(last?.parts ?? []));
   const growing = useRef<string | null>(null);
   /** The text of the last answer that had ended. */
   const settled = useRef({ parent, text: "" });
@@ -46,16 +53,15 @@ export function AnswerAnnouncer({ messages }: { messages: readonly ThreadMessage
     if (id !== announced.current) setAnnouncement(""); // another answer is shown, as after Undo
     announced.current = id;
     if (id === null) return;
-    if (approval !== null) setAnnouncement(`${toolLabel(approval)} needs your approval.`);
-    else if (asking !== null) setAnnouncement(`${asking} asks you something.`);
+    if (asking !== null) setAnnouncement(asking);
     else if (status === "streaming") setAnnouncement("Generating answer…");
     else if (growing.current === id) {
       const before = settled.current.parent === parent ? settled.current.text : "";
-      setAnnouncement(ENDINGS[status] || spokenText(answer.current, before)); // who stops an answer has read it
+      setAnnouncement(ENDINGS[status] || spokenText(readAnswer(), before)); // who stops an answer has read it
     }
     growing.current = status === "streaming" ? id : null;
-    if (status !== "streaming") settled.current = { parent, text: answer.current };
-  }, [id, parent, status, approval, asking]);
+    if (status !== "streaming") settled.current = { parent, text: readAnswer() };
+  }, [id, parent, status, asking]);
   useEffect(() => {
     if (!announcement || status === "streaming") return;
     const timer = setTimeout(() => setAnnouncement(""), SHOWN_MS);

@@ -1,4 +1,4 @@
-// Asks the user to allow a tool call. The first decision wins, wherever it is made.
+// Asks the user to allow a tool call. The first decision wins, wherever it is made (`engine.transactions.approvals`).
 
 import { useEffect, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
@@ -9,10 +9,14 @@ import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
-import { CallDetails } from "./CallDetails.tsx";
+import CallDetails from "./CallDetails.tsx";
+import { focusMessageBox } from "./focus.ts";
 
 /** The reason of most requests, which the question says already. */
 const USUAL_REASON = "This tool needs your approval.";
+
+/** The tool whose file may not be there yet. */
+const CREATES_FILES = "write_file";
 
 const CHOICES: readonly ApprovalOption[] = [
   { id: "once", decision: "once", name: "Allow once" },
@@ -57,10 +61,11 @@ interface Props {
   now?: () => number;
 }
 
-export function Approval({ request, onDecide, now = Date.now }: Props) {
+export default function Approval({ request, onDecide, now = Date.now }: Props) {
   const [sending, setSending] = useState(false);
   const decide = async ({ decision, name }: ApprovalOption) => {
     setSending(true);
+    focusMessageBox(); // the button is about to go
     if (!(await onDecide(request.approval_id, decision, request.options ? name : undefined))) setSending(false);
   };
   return (
@@ -73,7 +78,7 @@ export function Approval({ request, onDecide, now = Date.now }: Props) {
         </span>
       </p>
       {request.reason && request.reason !== USUAL_REASON && <p>{escapeInvisible(request.reason)}</p>}
-      <CallDetails args={request.args} />
+      <CallDetails args={request.args} linked={request.name !== CREATES_FILES} />
       {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>
         {(request.options ?? defaultOptions(request.always)).map((option) => (

@@ -2,13 +2,23 @@
 
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { isJsonObject, type Json } from "../../core/types.ts";
+import { useOpenFile } from "../workspace/workspace-state.ts";
 import styles from "./CallDetails.module.css";
 import { Diff, editsOf } from "./Diff.tsx";
 import { ToolArguments } from "./ToolArguments.tsx";
 
-export function CallDetails({ args }: { args: Json }) {
+interface Props {
+  args: Json;
+  /** Whether the files that it names may be there already. */
+  linked?: boolean;
+}
+
+export default function CallDetails({ args, linked = true }: Props) {
   const edits = editsOf(args);
-  const places = locationsOf(args);
+  const open = useOpenFile();
+  const openFile = linked ? open : null;
+  const locations = locationsOf(args);
+  const places = locations.length || !openFile ? locations : pathsOf(args);
   return (
     <>
       {edits.map((edit, n) => (
@@ -20,7 +30,13 @@ export function CallDetails({ args }: { args: Json }) {
         <ul className={styles.locations} aria-label="Files">
           {places.map((place) => (
             <li key={place}>
-              <code>{escapeInvisible(place)}</code>
+              {openFile ? (
+                <button type="button" title="Show file" onClick={() => openFile(place)}>
+                  <code>{escapeInvisible(place)}</code>
+                </button>
+              ) : (
+                <code>{escapeInvisible(place)}</code>
+              )}
             </li>
           ))}
         </ul>
@@ -33,6 +49,13 @@ export function CallDetails({ args }: { args: Json }) {
 function locationsOf(args: Json): readonly string[] {
   const listed = isJsonObject(args) && Array.isArray(args.locations) ? args.locations : [];
   return [...new Set(listed.filter((place) => typeof place === "string"))];
+}
+
+/** The file that a call of a file tool is about. */
+function pathsOf(args: Json): readonly string[] {
+  if (!isJsonObject(args)) return [];
+  const named = [args.path, args.file_path].filter((path) => typeof path === "string" && path !== "" && path !== ".");
+  return [...new Set(named as string[])];
 }
 
 function withoutLocations(args: Json): Json {

@@ -1,33 +1,49 @@
 // The chat screen: header, messages, queue and composer.
 
-import { useEffect, useMemo } from "react";
+import { type ReactNode, Suspense, useEffect, useMemo } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
 import { NEW_CHAT } from "../../core/drafts.ts";
+import type { ChatChoices } from "../../core/new-chat-choices.ts";
 import type { Outgoing } from "../../core/outbox.ts";
 import type { Thread } from "../../core/thread.ts";
-import type { FilePart } from "../../core/types.ts";
+import type { FilePart, Session } from "../../core/types.ts";
+import { workOf } from "../../core/workspace.ts";
 import { useApp, useStore } from "../context.ts";
-import { openNewChat } from "../new-chat.ts";
+import { ErrorBoundary } from "../ErrorBoundary.tsx";
+import { lazyComponent } from "../lazy-load.ts";
+import { openNewChat } from "../open-new-chat.ts";
+import { useProject } from "../projects/use-project.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
+import { useMediaQuery } from "../widgets/use-media-query.ts";
+import { NARROW, OpenFileProvider, openNamedFile, workspaceOpen } from "../workspace/workspace-state.ts";
 import { AgentDifferences, AgentOptions } from "./AgentOptions.tsx";
 import { ArchivedBanner } from "./ArchivedBanner.tsx";
 import styles from "./Chat.module.css";
 import { ChatHeader } from "./ChatHeader.tsx";
-import { ChatNotFound } from "./ChatNotFound.tsx";
+import { ChatSettingsButton, MemoryOffBadge } from "./ChatSettingsButton.tsx";
 import { Composer } from "./Composer.tsx";
 import { ContextMeter } from "./ContextMeter.tsx";
+import { editLastMessage } from "./edit-request.ts";
+import { closeFind, findOpen } from "./find-state.ts";
 import { lastSession } from "./last-session.ts";
-import { MessageQueue } from "./MessageQueue.tsx";
 import { type ModelChange, ModelPicker } from "./ModelPicker.tsx";
+import { ProjectBadge } from "./ProjectBadge.tsx";
 import type { SlashCommand } from "./SlashCommands.tsx";
 import { ThreadView } from "./ThreadView.tsx";
-import { compactContext, undoTurn } from "./turn-actions.ts";
+import { compactContext, redoTurn, regenerate, undoTurn } from "./turn-actions.ts";
 import { type OptionValue, useAgentOptions } from "./use-agent-options.ts";
 import { Welcome } from "./Welcome.tsx";
+
+const MessageQueue = lazyOverlay(() => import("./MessageQueue.tsx"));
+const QuoteButton = lazyOverlay(() => import("./QuoteButton.tsx"));
+const FindPanel = lazyOverlay(() => import("./FindPanel.tsx"), closeFind);
+const ChatNotFound = lazyOverlay(() => import("./ChatNotFound.tsx"));
+const WorkspacePanel = lazyComponent(() => import("../workspace/WorkspacePanel.tsx"));
 
 export function Chat({ sid }: { sid: string | null }) {
   const app = useApp();
@@ -42,19 +58,29 @@ function OpenChat({ thread }: { thread: Thread }) {
   const app = useApp();
   const state = useStore(thread.state);
   const { session } = state;
-  const commands = useMemo(() => slashCommands(app, thread), [app, thread]);
+  const finding = useStore(findOpen);
+  const { agents } = useStore(app.catalog);
+  useEffect(() => closeFind, []);
+  const commands = useMemo(() => slashCommands(app, thread, session), [app, thread, session]);
   const program = useProgram(session?.agent ?? null);
   const settled = state.messages.findLast(({ status }) => status !== "streaming")?.id;
   const { offers, reload } = useAgentOptions(program, thread.sid, settled);
   const sent = useStore(app.outbox.state).filter((item) => item.sid === thread.sid && isOnItsWay(item));
   if (state.notFound) return <ChatNotFound sid={thread.sid} />;
   const running = session?.active_run != null;
-  const onChooseAgent = (change: ModelChange) => void thread.patch(forAgent(app, change, session?.agent));
+  const onChooseAgent = (change: ModelChange) => {
+    if (change.model) app.newChat.rememberModel(change.model);
+    void thread.patch(forAgent(app, change, session?.agent));
+  };
   return (
-    <div className={styles.chat}>
+    <ChatWithFiles sid={thread.sid} version={`${session?.agent} ${session?.cwd} ${workOf(state.messages)}`}>
       <ChatHeader thread={thread} session={session} />
       {session?.archived && <ArchivedBanner sid={thread.sid} />}
-      <ThreadView thread={thread} state={state} />
+      <div className={styles.reading}>
+        <ThreadView thread={thread} state={state} />
+        {finding && <FindPanel sid={thread.sid} />}
+        <QuoteButton sid={thread.sid} />
+      </div>
       <div className={styles.dock}>
         {state.problem && <Alert text={state.problem} onDismiss={thread.dismissProblem} />}
         <MessageQueue queued={session?.queued_runs ?? []} thread={thread} />
@@ -63,8 +89,10 @@ function OpenChat({ thread }: { thread: Thread }) {
           busy={running || sent.length > 0}
           stopping={running ? state.stopping !== null : sent.every((item) => item.stopping)}
           onStop={() => void (running ? thread.stop() : app.outbox.stop(sent))}
-          onSend={(text, files) => {
-            app.outbox.add(thread.sid, { text, files, model: thread.model });
+          onEditLast={() => editLastMessage(thread)}
+          canSteer={running && agents.some((agent) => agent.name === session?.agent && agent.can_steer)}
+          onSend={(text, files, how) => {
+            thread.send(text, files, how);
             return true;
           }}
           commands={program === null ? commands : commands.filter(({ name }) => name !== "compact")}
@@ -88,14 +116,36 @@ function OpenChat({ thread }: { thread: Thread }) {
           <ContextMeter sid={thread.sid} agent={session?.agent} messages={state.messages} />
         </Composer>
       </div>
-    </div>
+    </ChatWithFiles>
   );
 }
 
-/** The agent's name if it runs as a program. */
+/** The chat, and the files of its agent beside or over it. */
+function ChatWithFiles({ sid, version, children }: { sid: string; version: string; children: ReactNode }) {
+  const open = useStore(workspaceOpen);
+  const covers = useMediaQuery(NARROW) && open;
+  return (
+    <OpenFileProvider value={openNamedFile}>
+      <div className={styles.withFiles}>
+        <div className={styles.chat} inert={covers}>
+          {children}
+        </div>
+        {open && (
+          <ErrorBoundary fallback={null}>
+            <Suspense fallback={null}>
+              <WorkspacePanel key={sid} sid={sid} covers={covers} version={version} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
+      </div>
+    </OpenFileProvider>
+  );
+}
+
+/** The agent's name if it runs as a program here: one behind a gateway has no options of ours. */
 function useProgram(agent: string | null): string | null {
   const { agents } = useStore(useApp().catalog);
-  return agents.some((item) => item.name === agent && item.is_program) ? agent : null;
+  return agents.some((item) => item.name === agent && item.is_program && !item.url) ? agent : null;
 }
 
 /** Options belong to one agent, and a program has a model of its own. */
@@ -110,11 +160,18 @@ const isOnItsWay = (item: Outgoing) => item.state !== "refused" && item.problem 
 
 function NewChat() {
   const app = useApp();
-  const { agents, loaded } = useStore(app.catalog);
+  const { agents, models, loaded } = useStore(app.catalog);
   const choices = useStore(app.newChat.choices);
+  const lastModel = useStore(app.newChat.lastModel);
+  useEffect(() => app.checkCatalog(), [app]);
   const removed = loaded && choices.agent != null && !agents.some(({ name }) => name === choices.agent);
-  const selected = removed ? {} : choices;
-  const program = useProgram(selected.agent ?? null);
+  const project = useProject(choices.project);
+  const known: ChatChoices = removed ? { ...choices, agent: null, cwd: null, agent_options: null } : choices;
+  const kept = project?.agent && known.agent == null ? { ...known, agent: project.agent } : known;
+  const program = useProgram(kept.agent ?? null);
+  const found = models.find(({ id }) => id === lastModel);
+  const usable = lastModel !== null && !project?.model && (found?.available ?? !loaded);
+  const selected = usable && program === null && kept.model == null ? { ...kept, model: lastModel } : kept;
   const { offers, reload } = useAgentOptions(program, null, null);
   const options = offers.options.map((option) => ({
     ...option,
@@ -123,9 +180,10 @@ function NewChat() {
   const cwd = selected.cwd ?? null;
   const send = (text: string, files: readonly FilePart[]) => {
     const previous = lastSession();
-    const chat = { ...selected, ...(previous ? { previous_session_id: previous } : {}) }; // U4
+    // A boundary of memory: the server commits the previous chat now.
+    const chat = { ...selected, ...(previous ? { previous_session_id: previous } : {}) };
     // The model that is shown; an agent that is a program has its own.
-    const model = program ? undefined : (selected.model ?? app.defaultModel() ?? undefined);
+    const model = program ? undefined : (selected.model ?? app.defaultModel(selected.project) ?? undefined);
     navigate(`/new/${app.outbox.addChat(chat, { text, files, model })}`);
     app.newChat.clear();
     return true;
@@ -144,7 +202,18 @@ function NewChat() {
   };
   return (
     <div className={classNames(styles.chat, styles.newChat)}>
-      <ScreenHeader title="New chat" />
+      <ScreenHeader title="New chat">
+        <ProjectBadge project={selected.project} />
+        <MemoryOffBadge chat={selected} />
+        <ChatSettingsButton
+          chat={{ ...selected, agent: selected.agent ?? null }}
+          onSave={async (fields) => {
+            if (fields.model !== undefined) app.newChat.rememberModel(fields.model);
+            app.newChat.choose(fields);
+            return null;
+          }}
+        />
+      </ScreenHeader>
       <Welcome />
       <div className={styles.dock}>
         <Composer
@@ -159,8 +228,15 @@ function NewChat() {
           above={program && <AgentDifferences cwd={cwd} options={options} />}
         >
           <ModelPicker
-            selected={{ model: selected.model ?? null, agent: selected.agent ?? "chat" }}
-            onChoose={(change) => app.newChat.choose(forAgent(app, change, selected.agent))}
+            selected={{
+              model: selected.model ?? null,
+              agent: selected.agent ?? "chat",
+              project: selected.project ?? null,
+            }}
+            onChoose={(change) => {
+              if (change.model) app.newChat.rememberModel(change.model);
+              app.newChat.choose(forAgent(app, change, selected.agent));
+            }}
           />
           {program && (
             <AgentOptions
@@ -181,21 +257,24 @@ function NewChat() {
 const COMPARE: SlashCommand = { name: "compare", description: "Compare models", run: () => navigate("/compare") };
 const GENERAL_COMMANDS: readonly SlashCommand[] = [
   COMPARE,
+  { name: "projects", description: "Open projects", run: () => navigate("/projects") },
   { name: "settings", description: "Open settings", run: () => navigate("/settings") },
 ];
 
-function slashCommands(app: App, thread: Thread): SlashCommand[] {
-  const regenerate = () => {
+/** The commands of a chat, as it is: nothing can be stopped, undone or redone at any time. */
+function slashCommands(app: App, thread: Thread, session: Session | null): SlashCommand[] {
+  const when = (possible: unknown, command: SlashCommand) => (possible ? [command] : []);
+  const answerAgain = () => {
     const last = thread.state.get().messages.at(-1);
-    if (last) void thread.retry(last.id);
+    if (last) void regenerate(app, thread, last.id);
   };
   return [
     { name: "new", description: "Start a new chat", run: () => openNewChat(app) },
-    { name: "stop", description: "Stop generating", run: () => void thread.stop() },
-    { name: "undo", description: "Undo last turn", run: () => void undoTurn(app, thread) },
-    { name: "redo", description: "Redo", run: () => void thread.redo() },
-    { name: "retry", description: "Regenerate", run: regenerate },
-    { name: "compact", description: "Compact context", run: () => void compactContext(app, thread) },
+    ...when(session?.active_run, { name: "stop", description: "Stop generating", run: () => void thread.stop() }),
+    ...when(session?.head, { name: "undo", description: "Undo last message", run: () => void undoTurn(app, thread) }),
+    ...when(session?.can_redo, { name: "redo", description: "Redo", run: () => void redoTurn(thread) }),
+    ...when(session?.head, { name: "regenerate", description: "Regenerate last answer", run: answerAgain }),
+    { name: "compact", description: "Summarize older messages", run: () => void compactContext(app, thread) },
     {
       name: "archive",
       description: "Archive chat",

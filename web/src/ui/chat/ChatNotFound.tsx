@@ -7,7 +7,7 @@ import { CenteredScreen, usePageTitle } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Chat.module.css";
 
-export function ChatNotFound({ sid }: { sid: string }) {
+export default function ChatNotFound({ sid }: { sid: string }) {
   const app = useApp();
   usePageTitle("Chat not found");
   const sent = useStore(app.outbox.state).filter((item) => item.sid === sid && item.state !== "stored");

@@ -1,22 +1,17 @@
-// The message box. Typed text is kept as a draft until it is sent.
+// The message box. Typed text is kept as a draft until it is sent (`core/drafts`); what is sent and not stored yet is in
+// `core/outbox`.
 
-import {
-  type ClipboardEvent,
-  type KeyboardEvent,
-  type ReactNode,
-  useEffect,
-  useLayoutEffect,
-  useRef,
-  useState,
-} from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AgentCommandResponse } from "../../core/api-types.ts";
 import { NO_DRAFT } from "../../core/drafts.ts";
+import type { SendMode } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
+import { INTERRUPT_KEYS, STEER_KEYS } from "../shortcuts.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
-import { isSubmitKey } from "../widgets/keyboard.ts";
+import { isPlainKey, isSubmitKey, sendMode } from "../widgets/keyboard.ts";
 import promptBox from "../widgets/prompt-box.module.css";
 import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
@@ -24,15 +19,20 @@ import { focusMessageBox } from "./focus.ts";
 import { useMcpPrompts } from "./McpPrompts.tsx";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
+import { usePaste } from "./use-paste.ts";
 
 interface Props {
   /** The key of the draft: a session id, or "new". */
   draftId: string;
   busy: boolean;
   stopping: boolean;
+  /** Whether text can be added to the active answer. */
+  canSteer?: boolean;
   /** Returns whether the message was accepted. */
-  onSend: (text: string, files: readonly FilePart[]) => Promise<boolean> | boolean;
+  onSend: (text: string, files: readonly FilePart[], how: SendMode) => Promise<boolean> | boolean;
   onStop: () => void;
+  /** Edits the message that was sent last. */
+  onEditLast?: () => void;
   commands: readonly SlashCommand[];
   /** The model that will read the attachments; null: the default model. */
   modelId?: string | null;
@@ -53,8 +53,10 @@ export function Composer(props: Props) {
     draftId,
     busy,
     stopping,
+    canSteer = false,
     onSend,
     onStop,
+    onEditLast,
     commands,
     modelId = null,
     agentCommands = [],
@@ -66,6 +68,7 @@ export function Composer(props: Props) {
   const uploads = useUploads(() => drafts.read(draftId).files);
   const draggedOver = useFileDrop(uploads.add);
   const area = useRef<HTMLTextAreaElement>(null);
+  const onPaste = usePaste(area, uploads);
   const fileInput = useRef<HTMLInputElement>(null);
   const prompts = useMcpPrompts(text.startsWith("/"), setText);
   const own = new Set(commands.map(({ name }) => name));
@@ -78,10 +81,17 @@ export function Composer(props: Props) {
     }));
   const slash = useSlashCommands(text, [...commands, ...agents, ...prompts.commands], () => setText(""));
   const [unknown, setUnknown] = useState<string | null>(null);
-  const { files } = uploads;
+  const { files, replace } = uploads;
 
   useEffect(() => drafts.write(draftId, { text, files }), [drafts, draftId, text, files]);
-  useEffect(() => drafts.onAppend(draftId, (draft) => setText(draft.text)), [drafts, draftId]);
+  useEffect(
+    () =>
+      drafts.onAppend(draftId, (draft) => {
+        setText(draft.text);
+        replace(draft.files);
+      }),
+    [drafts, draftId, replace],
+  );
   useEffect(() => {
     focusMessageBox();
   }, []);
@@ -105,35 +115,39 @@ export function Composer(props: Props) {
   }, [text]);
 
   const ready = (text.trim() !== "" || files.length > 0) && !uploads.busy;
-  const send = async (asMessage = false) => {
+  const steerable = canSteer && !files.length;
+  const send = async (asMessage = false, how: SendMode = "queue") => {
     const command = slash.found[slash.active];
     if (command) return slash.run(command);
     if (!ready) return;
     const typed = asMessage ? null : commandName(text);
     const unknown = agents.some(({ name }) => name === typed) ? null : typed;
     setUnknown(unknown);
-    if (unknown === null) await submit(text);
+    if (unknown === null) await submit(text, how);
   };
-  const submit = async (message: string) => {
+  const submit = async (message: string, how: SendMode = "queue") => {
     setText("");
     uploads.clear();
     drafts.write(draftId, NO_DRAFT); // sending may leave this screen before any effect runs
     focusMessageBox();
-    if (await onSend(message, files)) return;
+    if (await onSend(message, files, how)) return;
     setText((typed) => typed || message);
     uploads.restore(files);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (slash.onKeyDown(event)) return;
-    if (isSubmitKey(event)) {
+    const how = busy ? sendMode(event, steerable) : null;
+    if (how !== null || isSubmitKey(event)) {
       event.preventDefault();
-      void send();
+      void send(false, how ?? "queue");
+    } else if (event.key === "ArrowUp" && onEditLast && !text && !files.length && isPlainKey(event)) {
+      event.preventDefault();
+      onEditLast();
     } else if (event.key === "Escape" && busy && !event.nativeEvent.isComposing) onStop();
   };
-  const onPaste = (event: ClipboardEvent) => {
-    if (!event.clipboardData.files.length) return;
-    event.preventDefault();
-    uploads.add(event.clipboardData.files);
+  const stop = () => {
+    focusMessageBox(); // the button is about to go
+    onStop();
   };
   return (
     <>
@@ -173,6 +187,27 @@ export function Composer(props: Props) {
           onKeyDown={onKeyDown}
           onPaste={onPaste}
         />
+        {busy && ready && (
+          // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+          <div className={styles.modes} role="group" aria-label="While answering">
+            {steerable && (
+              <Button
+                small
+                title={`The model reads it at its next step (${STEER_KEYS.join("+")})`}
+                onClick={() => void send(false, "steer")}
+              >
+                Add to answer
+              </Button>
+            )}
+            <Button
+              small
+              title={`Stops the answer, then sends (${INTERRUPT_KEYS.join("+")})`}
+              onClick={() => void send(false, "interrupt")}
+            >
+              Stop and send
+            </Button>
+          </div>
+        )}
         <div className={classNames(promptBox.bar, styles.bar)}>
           <IconButton name="Attach files" icon="clip" onClick={() => fileInput.current?.click()} />
           <input
@@ -187,7 +222,7 @@ export function Composer(props: Props) {
           />
           {children}
           <span className={styles.spacer} />
-          {busy && <IconButton name="Stop" icon="stop" className={styles.stop} onClick={onStop} disabled={stopping} />}
+          {busy && <IconButton name="Stop" icon="stop" className={styles.stop} onClick={stop} disabled={stopping} />}
           {(!busy || ready) && (
             <IconButton name="Send" icon="send" type="submit" className={styles.send} disabled={!ready} />
           )}

@@ -8,6 +8,7 @@ import forms from "../widgets/forms.module.css";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
+import { focusMessageBox } from "./focus.ts";
 
 interface Props {
   request: InputRequest;
@@ -15,12 +16,13 @@ interface Props {
   onAnswer: (requestId: string, answer: InputAnswer) => Promise<unknown>;
 }
 
-export function InputForm({ request, onAnswer }: Props) {
+export default function InputForm({ request, onAnswer }: Props) {
   const [sending, setSending] = useState(false);
   const { server, kind, message } = request;
   const fields = fieldsOf(request.schema ?? null);
   const answer = async (action: InputAnswer["action"], content: InputAnswer["content"] = {}) => {
     setSending(true);
+    focusMessageBox(); // the form is about to go
     if (!(await onAnswer(request.request_id, { action, content }))) setSending(false);
   };
   const accept = (event: FormEvent<HTMLFormElement>) => {

@@ -52,13 +52,13 @@ export function useMcpPrompts(wanted: boolean, insert: (text: string) => void): 
   return { commands, dialog, problem, dismiss: () => setProblem(null) };
 }
 
-interface DialogProps {
+interface PromptDialogProps {
   prompt: McpPromptResponse;
   onClose: () => void;
   onFill: (values: { [argument: string]: string }) => void;
 }
 
-function ArgumentsDialog({ prompt, onClose, onFill }: DialogProps) {
+function ArgumentsDialog({ prompt, onClose, onFill }: PromptDialogProps) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const entered = new FormData(event.currentTarget);

@@ -1,25 +1,36 @@
 // One message of the thread: its parts, its notice and its actions.
 
-import { memo, useState } from "react";
+import { memo, useEffect, useState } from "react";
+import { isEdited, isWhole } from "../../core/answer-ends.ts";
+import { tokensPerSecond } from "../../core/answer-speed.ts";
 import { editDraft, NO_DRAFT } from "../../core/drafts.ts";
+import { unansweredCalls } from "../../core/late-approvals.ts";
+import { modelName } from "../../core/models.ts";
 import type { Thread, ThreadMessage } from "../../core/thread.ts";
-import { useApp } from "../context.ts";
-import { formatCost, formatCount, formatDateTime, formatTime } from "../format.ts";
+import { questionOf } from "../../core/user-questions.ts";
+import { useApp, useStore } from "../context.ts";
+import { formatCost, formatCount, formatDateTime, formatDuration, formatSpeed, formatTime } from "../format.ts";
 import { Link, navigate } from "../router.tsx";
 import { CopyButton, IconButton, iconButtonClass } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
+import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
-import { Approval } from "./Approval.tsx";
+import { AnswerEditor } from "./AnswerEditor.tsx";
+import { unreadable } from "./Attachments.tsx";
+import { editRequest } from "./edit-request.ts";
 import { focusMessageBox, focusVersionButton } from "./focus.ts";
-import { InputForm } from "./InputForm.tsx";
 import styles from "./Message.module.css";
 import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
-import { Notice } from "./Notice.tsx";
 import { RegenerateMenu } from "./RegenerateMenu.tsx";
 import { editMessage } from "./turn-actions.ts";
+
+const Approval = lazyOverlay(() => import("./Approval.tsx"));
+const UserQuestion = lazyOverlay(() => import("./UserQuestion.tsx"));
+const Notice = lazyOverlay(() => import("./Notice.tsx"));
+const InputForm = lazyOverlay(() => import("./InputForm.tsx"));
 
 interface Props {
   message: ThreadMessage;
@@ -38,10 +49,16 @@ function UserMessage({ message, thread }: Props) {
   const { drafts } = app;
   const draftId = editDraft(message.id);
   // A change that was left unsent is shown again, without taking the focus.
-  const [editing, setEditing] = useState<"restored" | "chosen" | null>(() =>
+  const [editing, setEditing] = useState<"restored" | "chosen" | "requested" | null>(() =>
     drafts.read(draftId).text ? "restored" : null,
   );
-  const files = message.parts.filter((part) => part.type === "file");
+  const requested = useStore(editRequest) === message.id;
+  useEffect(() => {
+    if (!requested) return;
+    editRequest.set(null);
+    setEditing("requested");
+  }, [requested]);
+  const files = message.parts.filter((part) => part.type === "file").filter((file) => !file.missing);
   if (editing) {
     return (
       <article className={styles.message} aria-label="You">
@@ -51,8 +68,11 @@ function UserMessage({ message, thread }: Props) {
           hasFiles={files.length > 0}
           action="Send"
           draftId={draftId}
-          autoFocus={editing === "chosen"}
-          onClose={() => setEditing(null)}
+          autoFocus={editing !== "restored"}
+          onClose={() => {
+            setEditing(null);
+            if (editing === "requested") focusMessageBox();
+          }}
           onDone={async (edited) => {
             if (!(await editMessage(app, thread, message.id, edited, files))) return;
             drafts.write(draftId, NO_DRAFT);
@@ -64,7 +84,7 @@ function UserMessage({ message, thread }: Props) {
     );
   }
   return (
-    <article className={classNames(styles.message, styles.user)} aria-label="You" data-id={message.id}>
+    <article className={classNames(styles.message, styles.user)} aria-label="You" data-id={message.id} tabIndex={-1}>
       <div className={styles.bubble}>
         <MessageParts parts={message.parts} growing={false} plain />
       </div>
@@ -79,18 +99,40 @@ function UserMessage({ message, thread }: Props) {
 }
 
 function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
-  const { api } = useApp();
+  const { api, drafts } = useApp();
   const growing = message.status === "streaming";
+  const [editing, setEditing] = useState<"restored" | "chosen" | null>(() =>
+    drafts.read(editDraft(message.id)).text ? "restored" : null,
+  );
+  if (editing && !growing) {
+    return (
+      <AnswerEditor
+        message={message}
+        thread={thread}
+        autoFocus={editing === "chosen"}
+        onClose={() => setEditing(null)}
+      />
+    );
+  }
+  const question = message.approval && questionOf(message.approval);
   return (
     <article
       className={classNames(styles.message, last && styles.last)}
       aria-label="Assistant"
       aria-busy={growing}
       data-id={message.id}
+      tabIndex={-1}
       data-status={message.status}
     >
       <MessageParts parts={message.parts} growing={growing} plain={false} />
-      {message.approval && message.run_id && (
+      {question && message.approval && message.run_id && (
+        <UserQuestion
+          key={message.approval.approval_id}
+          question={question}
+          onAnswer={(answer) => thread.answerInput(message.run_id ?? "", message.approval?.approval_id ?? "", answer)}
+        />
+      )}
+      {!question && message.approval && message.run_id && (
         <Approval
           request={message.approval}
           onDecide={(...answer) => thread.decide(message.run_id ?? "", ...answer)}
@@ -105,10 +147,19 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
         />
       )}
       {growing && !message.approval && !message.input && <Generating message={message} />}
-      {!growing && <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />}
-      {!growing && <AssistantActions message={message} thread={thread} />}
+      {!growing && hasNotice(message) && (
+        <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />
+      )}
+      {!growing && <UnreadFiles message={message} thread={thread} />}
+      {!growing && <AssistantActions message={message} thread={thread} onEdit={() => setEditing("chosen")} />}
     </article>
   );
+}
+
+/** Whether anything but its normal end is to be said. */
+export function hasNotice(message: ThreadMessage): boolean {
+  const { recovery, parts } = message;
+  return !isWhole(message) || recovery?.state === "pending" || unansweredCalls(parts).length > 0;
 }
 
 function Generating({ message: { parts, retrying } }: { message: ThreadMessage }) {
@@ -121,7 +172,7 @@ function Generating({ message: { parts, retrying } }: { message: ThreadMessage }
       </span>
       {retrying ? (
         <span role="status">
-          {retrying.message} Retrying… (attempt {retrying.attempt} of {retrying.attempts})
+          {retrying.message} Retrying ({retrying.attempt} of {retrying.attempts})…
         </span>
       ) : (
         <span className={parts.length === 0 ? undefined : text.visuallyHidden}>Generating…</span>
@@ -130,8 +181,21 @@ function Generating({ message: { parts, retrying } }: { message: ThreadMessage }
   );
 }
 
-function AssistantActions({ message, thread }: { message: ThreadMessage; thread: Thread }) {
-  const { usage, run_id, model } = message;
+/** Names the files of the question that the model could not read. */
+function UnreadFiles({ message: { parent_id, model: id }, thread }: { message: ThreadMessage; thread: Thread }) {
+  const { models } = useStore(useApp().catalog);
+  const model = models.find((item) => item.id === id);
+  const asked = thread.state.get().messages.find((message) => message.id === parent_id);
+  const files = asked?.parts.filter((part) => part.type === "file" && unreadable(part, model)) ?? [];
+  const names = files.map((part) => (part.type === "file" ? part.name : "")).join(", ");
+  if (!model || !names) return null;
+  return <p className={text.quiet}>{`${model.name} answered without ${names}, which it can’t read.`}</p>;
+}
+
+function AssistantActions({ message, thread, onEdit }: { message: ThreadMessage; thread: Thread; onEdit: () => void }) {
+  const { usage, run_id, model, duration_ms } = message;
+  const speed = tokensPerSecond(message);
+  const { models } = useStore(useApp().catalog);
   const fork = async () => {
     const session = await thread.fork(message.id);
     if (session) navigate(`/c/${session.id}`);
@@ -140,7 +204,8 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
       <CopyButton text={() => textOf(message.parts)} />
-      {message.status === "complete" && message.reason === null && <RegenerateMenu message={message} thread={thread} />}
+      {isWhole(message) && <RegenerateMenu message={message} thread={thread} />}
+      {message.recovery?.state !== "pending" && <IconButton name="Edit answer" icon="edit" onClick={onEdit} />}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />
       {run_id && (
         <Link className={iconButtonClass} href={`/runs/${run_id}`} aria-label="Flight recorder" title="Flight recorder">
@@ -148,13 +213,20 @@ function AssistantActions({ message, thread }: { message: ThreadMessage; thread:
         </Link>
       )}
       <span className={styles.facts}>
-        {model && <span>{model}</span>}
+        {isEdited(message) && <span title="The text was edited by hand">Edited</span>}
+        {model && <span title={model}>{modelName(models, model)}</span>}
         {usage && (
           <span
             title={`${formatCount(usage.input_tokens)} input tokens, ${formatCount(usage.output_tokens)} output tokens`}
           >
-            {formatCount(usage.input_tokens + usage.output_tokens)} tokens
+            {formatCount(usage.output_tokens)} tokens
           </span>
+        )}
+        {duration_ms !== null && (
+          <span title="Total time, including tools and approvals">{formatDuration(duration_ms)}</span>
+        )}
+        {speed !== null && (
+          <span title="Output tokens per second, including the time to the first token">{formatSpeed(speed)}</span>
         )}
         {usage?.cost != null && <span>{formatCost(usage.cost)}</span>}
         <Timestamp iso={message.created_at} />

@@ -3,7 +3,7 @@
 import { memo, type ReactNode, useEffect, useRef, useState } from "react";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { summarizeArguments } from "../../core/tool-arguments.ts";
-import { failedExitCode, repeatsOutput, toolLabel } from "../../core/tool-results.ts";
+import { failedExitCode, isQueued, repeatsOutput, toolLabel } from "../../core/tool-results.ts";
 import type {
   FilePart,
   Json,
@@ -14,6 +14,7 @@ import type {
   ToolPart,
   ToolState,
 } from "../../core/types.ts";
+import { ASK_USER } from "../../core/user-questions.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { withRoot } from "../root-path.ts";
@@ -21,10 +22,13 @@ import { Link } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
+import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import text from "../widgets/text.module.css";
 import { useExpanded } from "../widgets/VirtualList.tsx";
-import { CallDetails } from "./CallDetails.tsx";
+import { openLightbox } from "./lightbox-state.ts";
 import styles from "./MessageParts.module.css";
+
+const CallDetails = lazyOverlay(() => import("./CallDetails.tsx"));
 
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
@@ -34,25 +38,41 @@ export function textOf(parts: readonly Part[]): string {
 export function MessageParts({ parts, growing, plain }: { parts: readonly Part[]; growing: boolean; plain: boolean }) {
   const last = parts.length - 1;
   return parts.map((part, n) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: parts are only appended
-    <PartView key={n} part={part} growing={growing && n === last} plain={plain} />
+    <PartView
+      // biome-ignore lint/suspicious/noArrayIndexKey: parts are only appended
+      key={n}
+      part={part}
+      growing={growing && n === last}
+      plain={plain}
+      queued={growing && isQueued(parts, n)}
+    />
   ));
 }
 
-function PartView({ part, growing, plain }: { part: Part; growing: boolean; plain: boolean }) {
+interface PartProps {
+  part: Part;
+  growing: boolean;
+  plain: boolean;
+  /** Whether it is a call that waits for others. */
+  queued: boolean;
+}
+
+function PartView({ part, growing, plain, queued }: PartProps) {
   switch (part.type) {
     case "text":
       return plain ? <PlainText text={part.text} /> : <MarkdownText text={part.text} growing={growing} />;
     case "reasoning":
       return <ReasoningCard part={part} growing={growing} />;
     case "tool":
-      return <ToolCard part={part} />;
+      return <ToolCard part={part} queued={queued} />;
     case "file":
       return <FileCard part={part} />;
     case "remembered":
       return <MemoryCard part={part} />;
     case "plan":
       return <PlanCard part={part} />;
+    case "steered":
+      return <AddedText text={part.text} />;
   }
 }
 
@@ -60,12 +80,12 @@ const LONG_TEXT = 3000;
 const LONG_TEXT_LINES = 30;
 
 /** Long text is collapsed by its height, so that the browser can still find words in it. */
-export function PlainText({ text: content }: { text: string }) {
+export function PlainText({ text: content, part = "text" }: { text: string; part?: string }) {
   const long = content.length > LONG_TEXT || content.split("\n", LONG_TEXT_LINES + 1).length > LONG_TEXT_LINES;
   const [expanded, setExpanded] = useState(false);
   return (
     <>
-      <p className={classNames(text.plain, long && !expanded && styles.collapsed)} dir="auto" data-part="text">
+      <p className={classNames(text.plain, long && !expanded && styles.collapsed)} dir="auto" data-part={part}>
         {content}
       </p>
       {long && (
@@ -74,6 +94,16 @@ export function PlainText({ text: content }: { text: string }) {
         </Button>
       )}
     </>
+  );
+}
+
+/** What the user added while the answer was active, where the model read it. */
+function AddedText({ text: content }: { text: string }) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div className={styles.added} role="group" aria-label="You added">
+      <PlainText text={content} part="steered" />
+    </div>
   );
 }
 
@@ -134,11 +164,22 @@ const TOOL_STATES: Readonly<Record<ToolState, string>> = {
   not_run: "Not run",
 };
 
-const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
+const QUESTION_STATES: Partial<Record<ToolState, string>> = {
+  waiting: "Waiting for your answer",
+  done: "Answered",
+  not_run: "Not answered",
+};
+
+const stateOf = ({ name, state }: ToolPart) => (name === ASK_USER && QUESTION_STATES[state]) || TOOL_STATES[state];
+const isAnswered = ({ name, state, is_error }: ToolPart) => name === ASK_USER && state === "done" && !is_error;
+const resultName = (part: ToolPart) => (part.is_error ? "Error" : isAnswered(part) ? "Answer" : "Result");
+
+const ToolCard = memo(function ToolCard({ part, queued }: { part: ToolPart; queued: boolean }) {
   const [choice, setChoice] = useExpanded(part);
   const exitCode = failedExitCode(part);
   const failed = part.state === "done" && (part.is_error || exitCode !== null);
-  const state = failed ? "Failed" : TOOL_STATES[part.state];
+  const answered = isAnswered(part);
+  const state = failed ? "Failed" : queued ? "Waiting" : stateOf(part);
   const took = part.duration_ms !== undefined && part.state === "done" ? ` · ${formatDuration(part.duration_ms)}` : "";
   const exit = exitCode === null ? "" : ` · exit code ${exitCode}`;
   return (
@@ -159,18 +200,18 @@ const ToolCard = memo(function ToolCard({ part }: { part: ToolPart }) {
           </span>
         </>
       }
-      expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error)}
+      expanded={choice ?? (part.state === "running" || part.state === "unknown" || part.is_error || failed || answered)}
       onToggle={setChoice}
     >
-      <CallDetails args={part.args} />
+      {!answered && <CallDetails args={part.args} />}
       {part.state === "unknown" && (
         <p className={text.quiet}>
-          Its end was not reported. It may or may not have finished: check before running it again.
+          The server restarted while this was running. It may have finished; check before you run it again.
         </p>
       )}
       {part.output && !repeatsOutput(part) && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
-      {part.state === "done" && <ValueBlock name={part.is_error ? "Error" : "Result"} value={part.result} />}
+      {part.state === "done" && <ValueBlock name={resultName(part)} value={part.result} />}
     </Card>
   );
 });
@@ -186,13 +227,31 @@ function ValueBlock({ name, value }: { name: string; value: Json }) {
   );
 }
 
+const MISSING_FILES = { not_in_export: "Not in the export", not_imported: "Not imported" } as const;
+
 export function FileCard({ part }: { part: FilePart }) {
+  if (part.missing) {
+    return (
+      <span className={text.chip}>
+        <Icon name="file" />
+        <span>{part.name}</span>
+        <span className={text.quiet}>{MISSING_FILES[part.missing]}</span>
+      </span>
+    );
+  }
   const href = withRoot(`/api/files/${part.file_id}/content`);
   if (part.media_type.startsWith("image/")) {
     return (
-      <a className={styles.image} href={href} download={part.name}>
+      <button
+        type="button"
+        className={styles.image}
+        data-image
+        aria-haspopup="dialog"
+        title={part.name}
+        onClick={(event) => openLightbox(event.currentTarget)}
+      >
         <img src={href} alt={part.name} loading="lazy" />
-      </a>
+      </button>
     );
   }
   return (

@@ -1,14 +1,23 @@
 // A message on its way to the server. The server's own message replaces it.
 
-import type { Outbox, Outgoing } from "../../core/outbox.ts";
+import type { Outgoing } from "../../core/outbox.ts";
+import { useApp } from "../context.ts";
+import { navigate } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { InlineCode } from "../widgets/InlineCode.tsx";
 import text from "../widgets/text.module.css";
+import { focusMessageBox } from "./focus.ts";
 import styles from "./Message.module.css";
 import { FileCard, PlainText } from "./MessageParts.tsx";
 
-export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outbox }) {
+export function OutgoingMessage({ item }: { item: Outgoing }) {
+  const app = useApp();
   const refused = item.state === "refused";
+  const edit = async () => {
+    if (await app.takeBack(item)) navigate("/", true);
+    focusMessageBox();
+  };
   return (
     <article
       className={classNames(styles.message, styles.user, item.state === "sending" && styles.sending)}
@@ -25,16 +34,16 @@ export function OutgoingMessage({ item, outbox }: { item: Outgoing; outbox: Outb
           className={classNames(styles.progress, refused ? text.error : text.quiet)}
           role={refused ? "alert" : "status"}
         >
-          {progress(item)}
+          <InlineCode text={progress(item)} />
         </span>
         {refused && (
-          <Button small onClick={() => outbox.resend(item.key)}>
+          <Button small onClick={() => app.outbox.resend(item.key)}>
             Resend
           </Button>
         )}
         {item.problem !== null && (
-          <Button small onClick={() => outbox.discard(item.key)}>
-            Discard
+          <Button small onClick={() => void edit()}>
+            Edit
           </Button>
         )}
       </footer>

@@ -7,6 +7,7 @@ import { navigate } from "../router.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import styles from "./Chat.module.css";
 import { Composer } from "./Composer.tsx";
+import { CONVERSATION } from "./conversation.ts";
 import { OutgoingMessage } from "./OutgoingMessage.tsx";
 import thread from "./ThreadView.module.css";
 
@@ -23,9 +24,9 @@ export function PendingChat({ messageKey }: { messageKey: string }) {
   return (
     <div className={styles.chat}>
       <ScreenHeader title={firstWords(item.text) || "New chat"} />
-      <section className={thread.scroll} aria-label="Conversation">
+      <section className={thread.scroll} aria-label="Conversation" {...CONVERSATION}>
         <div className={thread.thread}>
-          <OutgoingMessage item={item} outbox={app.outbox} />
+          <OutgoingMessage item={item} />
         </div>
       </section>
       <div className={styles.dock}>

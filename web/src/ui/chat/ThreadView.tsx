@@ -2,6 +2,7 @@
 // user scrolled away; older pages load above without moving what is being read.
 
 import {
+  Fragment,
   type MouseEvent,
   memo,
   type RefObject,
@@ -11,23 +12,32 @@ import {
   useRef,
   useState,
 } from "react";
+import { UNREACHABLE } from "../../core/api.ts";
 import type { Outgoing } from "../../core/outbox.ts";
 import { searchWords } from "../../core/search.ts";
 import type { Thread, ThreadMessage, ThreadState } from "../../core/thread.ts";
 import { useApp, useStore } from "../context.ts";
+import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { useTarget } from "../router.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
+import { InlineCode } from "../widgets/InlineCode.tsx";
 import { Spinner } from "../widgets/Spinner.tsx";
-import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx";
+import { Chunk, toChunks, useExpanded, VisibilityObserver } from "../widgets/VirtualList.tsx";
 import { AnswerAnnouncer } from "./AnswerAnnouncer.tsx";
-import { MessageView } from "./Message.tsx";
+import { CONVERSATION } from "./conversation.ts";
+import { editRequest } from "./edit-request.ts";
+import { findQuery } from "./find-state.ts";
+import { hasNotice, MessageView } from "./Message.tsx";
 import { OutgoingMessage } from "./OutgoingMessage.tsx";
 import { clearHighlight, highlightWords } from "./search-highlight.ts";
 import styles from "./ThreadView.module.css";
+import { redoTurn } from "./turn-actions.ts";
 
 /** Within this distance in pixels the view sticks to the bottom. */
 const STICKY_DISTANCE = 80;
 const CHUNK_SIZE = 12;
+/** How long the words of a search in the list stay highlighted. */
+const HIGHLIGHT_MS = 6000;
 /** How far outside the viewport messages stay rendered. */
 const RENDER_MARGIN = 2000;
 
@@ -42,7 +52,9 @@ export function ThreadView({ thread, state }: ThreadProps) {
   const scroll = useStickyScroll(state, outgoing);
   const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
   const anchor = useAnchorIndex(messages);
-  const { revealed, searching } = useMessageInAddress(thread, state, scroll);
+  const { revealed, searching, showVersion } = useMessageInAddress(thread, state, scroll);
+  const edited = useStore(editRequest);
+  const required = (message: ThreadMessage) => message.id === revealed || message.id === edited;
 
   return (
     <section
@@ -53,6 +65,7 @@ export function ThreadView({ thread, state }: ThreadProps) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
       tabIndex={0}
       aria-label="Conversation"
+      {...CONVERSATION}
     >
       <div className={styles.thread} ref={scroll.content} onClickCapture={scroll.onClick}>
         {searching && (
@@ -60,8 +73,16 @@ export function ThreadView({ thread, state }: ThreadProps) {
             Looking for the message…
           </p>
         )}
+        {showVersion && (
+          <p className={styles.searching} role="status">
+            Found in another version{" "}
+            <Button small onClick={showVersion}>
+              Show
+            </Button>
+          </p>
+        )}
         {state.older !== null && <OlderMessages thread={thread} box={scroll.box} state={state} />}
-        {!state.loaded && <Spinner name="Loading messages" />}
+        {!state.loaded && !outgoing.length && <Loading thread={thread} problem={state.unloaded} />}
         {toChunks(messages, CHUNK_SIZE, anchor).map(({ key, items }) => (
           <MessageChunk
             key={key}
@@ -71,17 +92,17 @@ export function ThreadView({ thread, state }: ThreadProps) {
             busy={session?.active_run != null}
             canContinue={canContinue}
             last={messages.at(-1)?.id}
-            revealed={items.some((message) => message.id === revealed) ? revealed : null}
+            always={items.some(required)}
           />
         ))}
         {state.loaded && !messages.length && !outgoing.length && (
           <p className={styles.empty}>
-            {session?.can_redo ? "All turns were undone" : "No messages yet"}
-            {session?.can_redo && <Button onClick={() => void thread.redo()}>Redo</Button>}
+            {session?.can_redo ? "All messages were undone" : "No messages yet"}
+            {session?.can_redo && <Button onClick={() => void redoTurn(thread)}>Redo</Button>}
           </p>
         )}
         {outgoing.map((item) => (
-          <OutgoingMessage key={item.key} item={item} outbox={app.outbox} />
+          <OutgoingMessage key={item.key} item={item} />
         ))}
       </div>
       <AnswerAnnouncer messages={messages} />
@@ -91,6 +112,20 @@ export function ThreadView({ thread, state }: ThreadProps) {
         </div>
       )}
     </section>
+  );
+}
+
+/** Stands for a chat that is not there yet. One that could not be loaded is loaded when the server is back. */
+function Loading({ thread, problem }: { thread: Thread; problem: string | null }) {
+  if (problem === null) return <Spinner name="Loading messages" />;
+  const lost = problem === UNREACHABLE;
+  return (
+    <div className={styles.empty} role="status">
+      <p>
+        <InlineCode text={lost ? "Can’t reach the server. This chat is shown when the connection is back." : problem} />
+      </p>
+      <Button onClick={() => void thread.refresh()}>Try again</Button>
+    </div>
   );
 }
 
@@ -110,24 +145,26 @@ interface MessageChunkProps {
   busy: boolean;
   canContinue: boolean;
   last: string | undefined;
-  /** The message of this chunk that the address names. */
-  revealed: string | null;
+  /** Whether it is rendered wherever it is: the address names one of its messages, or one is about to be edited. */
+  always: boolean;
 }
 
 const MessageChunk = memo(
-  function MessageChunk({ messages, thread, observer, busy, canContinue, last, revealed }: MessageChunkProps) {
+  function MessageChunk({ messages, thread, observer, busy, canContinue, last, always }: MessageChunkProps) {
     return (
-      <Chunk observer={observer} className={styles.chunk} always={revealed !== null}>
+      <Chunk observer={observer} className={styles.chunk} always={always}>
         {() =>
           messages.map((message) => (
-            <MessageView
-              key={message.id}
-              message={message}
-              thread={thread}
-              busy={busy && message.role === "assistant" && hasNotice(message)} // only notices use it
-              canContinue={canContinue}
-              last={message.id === last}
-            />
+            <Fragment key={message.id}>
+              <MessageView
+                message={message}
+                thread={thread}
+                busy={busy && message.role === "assistant" && hasNotice(message)} // only notices use it
+                canContinue={canContinue}
+                last={message.id === last}
+              />
+              {message.summary !== null && <SummaryDivider message={message} summary={message.summary} />}
+            </Fragment>
           ))
         }
       </Chunk>
@@ -140,10 +177,31 @@ const MessageChunk = memo(
     a.busy === b.busy &&
     a.canContinue === b.canContinue &&
     a.last === b.last &&
-    a.revealed === b.revealed,
+    a.always === b.always,
 );
 
-const hasNotice = (message: ThreadMessage) => message.status !== "complete" || message.reason !== null;
+/** Where models are shown a summary instead of the messages above. */
+function SummaryDivider({ message, summary }: { message: ThreadMessage; summary: string }) {
+  const [choice, setExpanded] = useExpanded(message);
+  const expanded = choice ?? false;
+  return (
+    <section className={styles.summary} aria-label="Summarized messages">
+      <p className={styles.divider}>
+        <span>
+          Earlier messages were summarized to save context{" "}
+          <Button small aria-expanded={expanded} onClick={() => setExpanded(!expanded)}>
+            {expanded ? "Hide summary" : "Show summary"}
+          </Button>
+        </span>
+      </p>
+      {expanded && (
+        <div className={styles.summaryText}>
+          <MarkdownText text={summary} growing={false} />
+        </div>
+      )}
+    </section>
+  );
+}
 
 const isNearBottom = (area: Element) => area.scrollHeight - area.scrollTop - area.clientHeight < STICKY_DISTANCE;
 
@@ -205,19 +263,21 @@ function useMessageInAddress(thread: Thread, { loaded }: ThreadState, scroll: Re
   const target = useTarget();
   const [revealed, setRevealed] = useState<{ id: string } | null>(null);
   const [searching, setSearching] = useState(false);
+  const [elsewhere, setElsewhere] = useState<string | null>(null);
   const { sessions } = useApp();
   const { box, release } = scroll;
   useEffect(() => {
     const id = target.hash.slice(1);
     let outdated = false;
     setRevealed(null);
+    setElsewhere(null);
     if (!loaded || !id.startsWith("msg_")) return;
     setSearching(true);
     void thread.find(id).then((found) => {
       if (outdated) return;
       setSearching(false);
       if (found) setRevealed({ id });
-      else thread.reportProblem("This message is in another version of the chat.");
+      else setElsewhere(id);
     });
     return () => {
       outdated = true;
@@ -228,12 +288,30 @@ function useMessageInAddress(thread: Thread, { loaded }: ThreadState, scroll: Re
     const message = revealed && box.current?.querySelector(`article[data-id="${CSS.escape(revealed.id)}"]`);
     if (!message) return;
     release();
-    const found = highlightWords(message, searchWords(sessions.state.get().query));
+    const sought = findQuery.get();
+    const words = sought ? [sought] : searchWords(sessions.state.get().query);
+    const found = highlightWords(message, words);
     (found ?? message).scrollIntoView({ block: "center" });
     message.classList.add(styles.revealed ?? "");
-    return clearHighlight;
+    // Of the panel until it searches for something else or is closed; of the list for as long as it takes to see it.
+    const timer = sought ? undefined : setTimeout(clearHighlight, HIGHLIGHT_MS);
+    const unsubscribe = findQuery.subscribe(clearHighlight);
+    return () => {
+      clearTimeout(timer);
+      unsubscribe();
+      clearHighlight();
+    };
   }, [revealed, box, release, sessions]);
-  return { revealed: revealed?.id ?? null, searching };
+  const showVersion = async (id: string) => {
+    setElsewhere(null);
+    if ((await thread.switchBranch(id)) && (await thread.find(id))) setRevealed({ id });
+  };
+  return {
+    revealed: revealed?.id ?? null,
+    searching,
+    /** Switches to the version of the chat that has the message, if it is not the shown one. */
+    showVersion: elsewhere === null ? null : () => void showVersion(elsewhere),
+  };
 }
 
 /** Loads the next older page when it comes near the viewport, unless the last attempt failed. */

@@ -1,3 +1,4 @@
+import { offeredModels } from "../../core/models.ts";
 import { useApp, useStore } from "../context.ts";
 import { withRoot } from "../root-path.ts";
 import { Link } from "../router.tsx";
@@ -7,7 +8,9 @@ import styles from "./Welcome.module.css";
 /** Shown in a new chat: a greeting, and which models are available. */
 export function Welcome() {
   const { models, agents, loaded } = useStore(useApp().catalog);
-  const names = models.filter((model) => model.available).map((model) => model.name);
+  const names = offeredModels(models)
+    .filter((model) => model.available)
+    .map((model) => model.name);
   const onlyDemo = !models.some((model) => model.available && model.provider !== "demo");
   const available = `${names.length} ${names.length === 1 ? "model" : "models"} available: ${names.slice(0, 3).join(", ")}`;
   const programs = agents.filter((agent) => agent.is_program && agent.available).map((agent) => agent.name);

@@ -4,6 +4,14 @@ export function focusMessageBox(): void {
   document.querySelector<HTMLTextAreaElement>("textarea[data-message-box]")?.focus();
 }
 
+/** Focuses the message box if the button that was pressed is gone or disabled by now. */
+export function rescueFocus(): void {
+  requestAnimationFrame(() => {
+    const active = document.activeElement;
+    if (active === null || active === document.body || active.matches(":disabled")) focusMessageBox();
+  });
+}
+
 /** Focuses a button of a message's version switcher: the one with that name, or the other if it is disabled. */
 export function focusVersionButton(messageId: string, name: string): void {
   const group = document.querySelector(`article[data-id="${CSS.escape(messageId)}"] [aria-label="Versions"]`);

@@ -1,4 +1,4 @@
-// Remembers the session that was open last in this tab, so that a new chat can name it as its predecessor (U4).
+// Remembers the session that was open last in this tab, so that a new chat can name it as its predecessor.
 
 import { rootPath } from "../root-path.ts";
 

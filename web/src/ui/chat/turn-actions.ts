@@ -3,9 +3,17 @@
 import type { App } from "../../core/app.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
+import { rescueFocus } from "./focus.ts";
 
 export async function undoTurn({ toasts }: App, thread: Thread): Promise<void> {
-  if (await thread.undo()) toasts.show("Turn removed", { name: "Redo", run: () => void thread.redo() }, thread.sid);
+  if (await thread.undo())
+    toasts.show("Message undone", { name: "Redo", run: () => void redoTurn(thread) }, thread.sid);
+  rescueFocus();
+}
+
+export async function redoTurn(thread: Thread): Promise<void> {
+  await thread.redo();
+  rescueFocus();
 }
 
 /** Answers a message again. Says where the later messages are: they stay with the version that was shown. */
@@ -28,13 +36,14 @@ export async function editMessage(
   return true;
 }
 
-function reportOtherVersion(toasts: App["toasts"], thread: Thread, mid: string): void {
-  const show = { name: "Show it", run: () => void thread.switchBranch(mid) };
-  toasts.show("Later messages are on the other version", show, thread.sid);
+/** Says where the later messages are, and leads there. */
+export function reportOtherVersion(toasts: App["toasts"], thread: Thread, mid: string): void {
+  const show = { name: "Show", run: () => void thread.switchBranch(mid) };
+  toasts.show("Later messages are in the previous version", show, thread.sid);
 }
 
 export async function compactContext({ toasts }: App, thread: Thread): Promise<void> {
-  toasts.show("Compacting context…");
-  if (await thread.compact()) toasts.show("Context compacted: earlier messages are summarized for the model");
+  toasts.showProgress("Summarizing older messages…");
+  if (await thread.compact()) toasts.show("Older messages summarized");
   else toasts.dismiss();
 }

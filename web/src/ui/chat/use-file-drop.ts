@@ -1,20 +1,20 @@
-// Files dropped anywhere on the page are attached: next to the message box the browser would open them instead.
+// Files dropped anywhere on the page are attached, except where `data-takes-files` is set: next to the message box the
+// browser would open them instead.
 
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 
 /** Returns whether files are being dragged over the page. */
 export function useFileDrop(onFiles: (files: FileList) => void): boolean {
   const [over, setOver] = useState(false);
-  const add = useRef(onFiles);
-  add.current = onFiles;
+  const add = useEffectEvent(onFiles);
   useEffect(() => {
-    const onDragOver = (event: DragEvent) => setOver(hasFiles(event));
+    const onDragOver = (event: DragEvent) => setOver(hasFiles(event) && !isElsewhere(event));
     const onDragLeave = (event: DragEvent) => {
       if (event.relatedTarget === null) setOver(false); // left the page, not an element in it
     };
     const onDrop = (event: DragEvent) => {
       setOver(false);
-      if (event.dataTransfer?.files.length) add.current(event.dataTransfer.files);
+      if (event.dataTransfer?.files.length && !isElsewhere(event)) add(event.dataTransfer.files);
     };
     addEventListener("dragover", onDragOver);
     addEventListener("dragleave", onDragLeave);
@@ -41,4 +41,8 @@ export function preventFileNavigation(): () => void {
   };
 }
 
-const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+/** Over something that takes files for itself. */
+const isElsewhere = (event: DragEvent) => event.target instanceof Element && event.target.closest("[data-takes-files]");
+
+export const hasFiles = (event: Pick<DragEvent, "dataTransfer">) =>
+  event.dataTransfer?.types.includes("Files") ?? false;

@@ -1,4 +1,5 @@
 import type { Choice } from "../../core/comparison.ts";
+import { useApp, useStore } from "../context.ts";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
@@ -20,8 +21,10 @@ interface Props {
 
 /** The prompt, the models to compare, and the blind test option. */
 export function CompareForm({ options, running, blind, onBlindChange, onStart }: Props) {
+  const { defaultModel } = useStore(useApp().catalog);
   const [prompt, setPrompt] = useSavedChoice("prompt", "");
   const [selected, setSelected] = useSelectedOptions(options);
+  const unused = options.find(({ id }) => id !== "" && !selected.includes(id) && id !== `model:${defaultModel}`);
   const ready = prompt.trim() !== "" && !running;
   const submit = () => {
     if (ready)
@@ -79,16 +82,17 @@ export function CompareForm({ options, running, blind, onBlindChange, onStart }:
           name="Add model"
           icon="plus"
           disabled={selected.length >= MAX_PANES}
-          onClick={() => setSelected([...selected, options[selected.length % options.length]?.id ?? ""])}
+          onClick={() => setSelected([...selected, (unused ?? options[0])?.id ?? ""])}
         />
         <label className={forms.checkbox}>
           <input type="checkbox" checked={blind} onChange={(event) => onBlindChange(event.target.checked)} />
           Blind test
         </label>
-        <span className={styles.spacer} />
-        <Button type="submit" variant="primary" disabled={!ready}>
-          Compare
-        </Button>
+        <span className={styles.submit}>
+          <Button type="submit" variant="primary" disabled={!ready}>
+            Compare
+          </Button>
+        </span>
       </div>
     </form>
   );

@@ -1,9 +1,11 @@
 import type { Pane } from "../../core/comparison.ts";
 import type { Transcript } from "../../core/fold.ts";
 import type { Decision, InputAnswer } from "../../core/types.ts";
-import { Approval } from "../chat/Approval.tsx";
-import { InputForm } from "../chat/InputForm.tsx";
+import { questionOf } from "../../core/user-questions.ts";
+import Approval from "../chat/Approval.tsx";
+import InputForm from "../chat/InputForm.tsx";
 import { MessageParts } from "../chat/MessageParts.tsx";
+import UserQuestion from "../chat/UserQuestion.tsx";
 import { formatCount, formatDuration } from "../format.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -31,6 +33,7 @@ export function ComparePane(props: Props) {
   const { position, pane, name, hidden, best, onPickBest, onDecide, onAnswer, onStop, onContinue } = props;
   const { transcript } = pane;
   const growing = transcript.status === "streaming";
+  const question = transcript.approval && questionOf(transcript.approval);
   return (
     <section
       className={classNames(styles.pane, best && styles.best)}
@@ -44,7 +47,13 @@ export function ComparePane(props: Props) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <div className={styles.body} tabIndex={0}>
         <MessageParts parts={transcript.parts} growing={growing} plain={false} />
-        {transcript.approval && <Approval request={transcript.approval} onDecide={onDecide} />}
+        {question && (
+          <UserQuestion
+            question={question}
+            onAnswer={(answer) => onAnswer(transcript.approval?.approval_id ?? "", answer)}
+          />
+        )}
+        {!question && transcript.approval && <Approval request={transcript.approval} onDecide={onDecide} />}
         {transcript.input && <InputForm request={transcript.input} onAnswer={onAnswer} />}
         <PaneNotice transcript={transcript} />
       </div>

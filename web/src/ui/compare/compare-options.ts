@@ -1,7 +1,9 @@
 // The models and agents that can be compared.
 
 import { useMemo } from "react";
+import { agentTitle } from "../../core/agent-descriptions.ts";
 import type { Choice } from "../../core/comparison.ts";
+import { offeredModels } from "../../core/models.ts";
 import { useApp, useStore } from "../context.ts";
 import { useSavedChoice } from "./use-saved-choice.ts";
 
@@ -12,20 +14,21 @@ export interface CompareOption {
 }
 
 export function useCompareOptions(): readonly CompareOption[] {
-  const { models, agents } = useStore(useApp().catalog);
+  const { models, agents, defaultModel } = useStore(useApp().catalog);
+  const name = models.find(({ id }) => id === defaultModel)?.name;
   return useMemo(
     () => [
-      { id: "", name: "Default model", choice: {} },
-      ...models
+      { id: "", name: name ? `Default (${name})` : "Default model", choice: {} },
+      ...offeredModels(models)
         .filter((model) => model.available)
         .map((model) => ({ id: `model:${model.id}`, name: model.name, choice: { model: model.id } })),
       ...(agents.length > 1 ? agents.filter((agent) => agent.available) : []).map((agent) => ({
         id: `agent:${agent.name}`,
-        name: `${agent.name} (agent)`,
+        name: `${agentTitle(agent.name)} (agent)`,
         choice: { agent: agent.name },
       })),
     ],
-    [models, agents],
+    [models, agents, name],
   );
 }
 

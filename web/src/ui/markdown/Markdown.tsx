@@ -1,4 +1,5 @@
-// Renders untrusted Markdown: no raw HTML, no remote content, and links show where they lead.
+// Renders untrusted Markdown: of HTML only the plain tags in `extend-tree.ts`, no remote content, and links show where
+// they lead.
 
 import { type ComponentProps, memo, Suspense, useContext } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";

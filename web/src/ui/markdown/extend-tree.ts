@@ -52,9 +52,9 @@ function withFormulas(text: string, formulas: readonly Formula[]): PhrasingConte
 
 function restored(node: RootContent, formulas: readonly Formula[]): RootContent {
   if (formulas.length === 0) return node;
-  const fields = node as unknown as Record<string, unknown>;
   for (const field of ["value", "url", "title", "alt", "lang", "meta"]) {
-    if (typeof fields[field] === "string") fields[field] = restoreFormulas(fields[field], formulas);
+    const value: unknown = Reflect.get(node, field);
+    if (typeof value === "string") Reflect.set(node, field, restoreFormulas(value, formulas));
   }
   return node;
 }

@@ -3,7 +3,7 @@
 import { memo, useEffect, useRef, useState } from "react";
 import type { Timeline } from "../../core/timeline.ts";
 import type { RunEvent } from "../../core/types.ts";
-import { formatDuration, formatJson } from "../format.ts";
+import { formatJson, formatOffset } from "../format.ts";
 import { classNames } from "../widgets/class-names.ts";
 import text from "../widgets/text.module.css";
 import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx";
@@ -67,7 +67,7 @@ const EventLine = memo(
       <li>
         <button type="button" aria-current={current ? "true" : undefined} onClick={() => onChoose(event.seq)}>
           <span className={styles.seq}>{event.seq}</span>
-          {time !== null && <span className={styles.time}>{formatDuration(time)}</span>}
+          {time !== null && <span className={styles.time}>{formatOffset(time)}</span>}
           <span className={styles.type}>{event.type}</span>
           <span className={classNames(text.ellipsis, styles.summary)}>{summarize(event)}</span>
         </button>

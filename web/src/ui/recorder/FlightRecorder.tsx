@@ -1,6 +1,7 @@
 // The flight recorder: a run's journal as a timeline, with the message as it was at any point.
 
 import { useEffect, useMemo, useState } from "react";
+import { modelName } from "../../core/models.ts";
 import { Recording } from "../../core/recording.ts";
 import { firstWords } from "../../core/session-list.ts";
 import { buildTimeline, type Timeline } from "../../core/timeline.ts";
@@ -9,6 +10,7 @@ import { MessageParts, textOf } from "../chat/MessageParts.tsx";
 import { useApp, useStore } from "../context.ts";
 import { formatCount, formatDateTime, formatDuration, RUN_STATUS } from "../format.ts";
 import { Link } from "../router.tsx";
+import { ShareDialog } from "../sidebar/share-dialog.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
@@ -30,11 +32,13 @@ export default function FlightRecorder({ rid }: { rid: string }) {
 }
 
 function OpenRecording({ recording, rid }: { recording: Recording; rid: string }) {
-  const { env } = useApp();
+  const { env, catalog } = useApp();
+  const { models } = useStore(catalog);
   const run = useRun(rid);
   const question = useQuestion(run);
   const { events, outcome } = useStore(recording.state);
   const timeline = useMemo(() => buildTimeline(events), [events]);
+  const [sharing, setSharing] = useState(false);
   const [chosen, setChosen] = useState<number | null>(null); // null follows the newest event
   const at = Math.min(chosen ?? events.length, events.length);
   const shown = recording.at(at);
@@ -65,22 +69,32 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
               Open chat
             </Link>
           )}
+          {run?.ended_at && (
+            <Button small onClick={() => setSharing(true)}>
+              Share
+            </Button>
+          )}
           <Button small onClick={exportEvents} disabled={!events.length}>
             Export
           </Button>
         </>
       }
     >
+      {run && sharing && <ShareDialog sid={run.session_id} rid={rid} onClose={() => setSharing(false)} />}
       {outcome === "pruned" && <Alert text="Recording expired" />}
       {question && <p className={classNames(text.quiet, styles.question)}>{question}</p>}
       <dl className={styles.figures}>
-        {run?.model && <Figure name="Model" value={run.model} />}
+        {run?.model && <Figure name="Model" value={modelName(models, run.model)} />}
         <Figure name="Status" value={run ? RUN_STATUS[run.status] : "…"} />
         <Figure name="Started" value={run?.started_at ? formatDateTime(run.started_at) : "—"} />
         <Figure name="Duration" value={totalDuration(run, timeline)} />
         <Figure name="First token" value={timeline.firstToken === null ? "—" : formatDuration(timeline.firstToken)} />
         <Figure name="Tools" value={toolSummary(events)} />
-        <Figure name="Longest pause" value={longestPause(timeline)} />
+        <Figure
+          name="Longest pause"
+          value={longestPause(timeline)}
+          title="Longest time without an event, not counting tools and approvals"
+        />
         <Figure name="Events" value={formatCount(events.length)} />
       </dl>
       <TimelineView events={events} timeline={timeline} at={at} onChoose={choose} />
@@ -124,9 +138,9 @@ function useQuestion(run: Run | null): string | null {
   return question && `“${question}”`;
 }
 
-function Figure({ name, value }: { name: string; value: string }) {
+function Figure({ name, value, title }: { name: string; value: string; title?: string }) {
   return (
-    <div>
+    <div title={title}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>

@@ -1,6 +1,6 @@
 // The password, the devices that are logged in, and access tokens for scripts and apps.
 
-import { type FormEvent, useEffect, useId, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
@@ -28,15 +28,18 @@ export function Access(props: SettingsProps) {
 function Password({ settings, reload }: SettingsProps) {
   const { api } = useApp();
   const [result, setResult] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   const [visible, setVisible] = useState(false);
-  const hint = useId();
   const type = visible ? "text" : "password";
   const isSet = settings?.password_set ?? false;
   const change = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
     const fields = new FormData(form);
-    if (fields.get("new") !== fields.get("repeat")) return setResult("The passwords don’t match. Type them again.");
+    setResult(null);
+    const matches = fields.get("new") === fields.get("repeat");
+    setProblem(matches ? null : "The passwords don’t match. Type them again.");
+    if (!matches) return;
     try {
       await api.post("/api/password", { new: fields.get("new"), ...(isSet ? { current: fields.get("current") } : {}) });
       form.reset();
@@ -44,7 +47,7 @@ function Password({ settings, reload }: SettingsProps) {
       setResult(isSet ? changed : "Password set. Use it to log in from now on.");
       await reload();
     } catch (error) {
-      setResult(errorMessage(error));
+      setProblem(errorMessage(error));
     }
   };
   const logOut = async () => {
@@ -55,8 +58,7 @@ function Password({ settings, reload }: SettingsProps) {
   return (
     <>
       <p className={text.quiet}>
-        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}{" "}
-        <span id={hint}>A password has at least 8 characters.</span>
+        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}
       </p>
       <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
         {isSet && (
@@ -67,7 +69,14 @@ function Password({ settings, reload }: SettingsProps) {
         )}
         <label>
           New password
-          <input type={type} name="new" autoComplete="new-password" minLength={8} required aria-describedby={hint} />
+          <input
+            type={type}
+            name="new"
+            autoComplete="new-password"
+            minLength={8}
+            required
+            placeholder="At least 8 characters"
+          />
         </label>
         <label>
           Repeat new password
@@ -80,6 +89,7 @@ function Password({ settings, reload }: SettingsProps) {
           Show password
         </label>
       </form>
+      {problem && <Alert text={problem} />}
       {result && <p role="status">{result}</p>}
     </>
   );

@@ -1,6 +1,6 @@
 // Adds or changes an agent program.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { AgentRequest } from "../../core/api-types.ts";
 import { joinCommand, splitCommand } from "../../core/command-line.ts";
@@ -9,6 +9,7 @@ import { useApp } from "../context.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
+import forms from "../widgets/forms.module.css";
 import text from "../widgets/text.module.css";
 import styles from "./McpServerDialog.module.css";
 import { SecretFields, secretValues, storedSecrets } from "./SecretFields.tsx";
@@ -20,10 +21,16 @@ interface Props {
 }
 
 export function AgentDialog({ agent, onClose }: Props) {
+  const hint = useId();
   const app = useApp();
   const [secrets, setSecrets] = useState(() => storedSecrets(agent?.env ?? []));
   const [problem, setProblem] = useState<string | null>(null);
   const [saving, setSaving] = useState(false);
+  const [edited, setEdited] = useState(false);
+  const changeSecrets = (changed: typeof secrets) => {
+    setSecrets(changed);
+    setEdited(true);
+  };
   const save = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
@@ -33,8 +40,10 @@ export function AgentDialog({ agent, onClose }: Props) {
     const body: AgentRequest = { command, args, env: secretValues(secrets), ...(cwd ? { cwd } : {}) };
     setSaving(true);
     try {
-      await app.api.call("PUT", `/api/agents/${encodeURIComponent(agent?.name ?? field("name"))}`, body);
+      const name = agent?.name ?? field("name");
+      await app.api.call("PUT", `/api/agents/${encodeURIComponent(name)}`, body);
       await app.loadCatalog();
+      app.toasts.show(agent ? `Saved ${name}` : `Added ${name}`);
       onClose();
     } catch (error) {
       setProblem(errorMessage(error));
@@ -43,8 +52,8 @@ export function AgentDialog({ agent, onClose }: Props) {
   };
   const title = agent ? `Edit ${agent.name}` : "Add agent";
   return (
-    <Dialog name={title} onClose={onClose} className={styles.dialog}>
-      <form className={dialogBodyClass} onSubmit={(event) => void save(event)}>
+    <Dialog name={title} onClose={onClose} className={styles.dialog} edited={edited}>
+      <form className={dialogBodyClass} onInput={() => setEdited(true)} onSubmit={(event) => void save(event)}>
         <h2>{title}</h2>
         {!agent && (
           <label>
@@ -54,9 +63,13 @@ export function AgentDialog({ agent, onClose }: Props) {
               required
               pattern="[a-z0-9][a-z0-9_\-]{0,40}"
               title="Lowercase letters, digits, - and _"
+              aria-describedby={hint}
               autoCapitalize="none"
               autoComplete="off"
             />
+            <span id={hint} className={forms.hint}>
+              Lowercase letters, digits, - and _, for example my-agent
+            </span>
           </label>
         )}
         <label>
@@ -75,14 +88,14 @@ export function AgentDialog({ agent, onClose }: Props) {
           Working directory (optional)
           <input
             name="cwd"
-            placeholder="A directory of each chat’s own"
+            placeholder="Default: a separate folder for each chat"
             defaultValue={agent?.cwd ?? ""}
             autoCapitalize="none"
             autoComplete="off"
             spellCheck={false}
           />
         </label>
-        <SecretFields title="Environment variables" add="Add variable" secrets={secrets} onChange={setSecrets} />
+        <SecretFields title="Environment variables" add="Add variable" secrets={secrets} onChange={changeSecrets} />
         {agent?.editable && <p className={text.quiet}>A new command removes the stored variables.</p>}
         {problem && <Alert text={problem} />}
         <FormButtons>

@@ -1,7 +1,7 @@
 // The agents: those of Holdfast itself, programs that were found or configured, and programs that were added here.
 
 import { type ReactNode, useEffect, useState } from "react";
-import { AGENT_DESCRIPTIONS } from "../../core/agent-descriptions.ts";
+import { AGENT_DESCRIPTIONS, agentTitle } from "../../core/agent-descriptions.ts";
 import { errorMessage } from "../../core/api.ts";
 import type { AgentTestResponse } from "../../core/api-types.ts";
 import { joinCommand } from "../../core/command-line.ts";
@@ -12,7 +12,7 @@ import { formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { InlineCode } from "../widgets/InlineCode.tsx";
-import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
+import { Item, ItemAction, ItemList, type ItemStatus } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import { AgentDialog } from "./AgentDialog.tsx";
 
@@ -23,8 +23,9 @@ export function Agents({ passwordSet }: { passwordSet: boolean }) {
   return (
     <>
       <p className={text.quiet}>
-        Programs that speak the Agent Client Protocol work as agents, with their own models, tools and logins. They run
-        with the server’s user account, without a sandbox.
+        Connect agents that support the Agent Client Protocol (ACP). They use their own models, tools and logins, and
+        run with the server’s user account, without a sandbox. To connect a Hermes gateway, edit{" "}
+        <code>holdfast.toml</code>.
       </p>
       <ItemList label="Agents">
         {shown.map((agent) => (
@@ -50,7 +51,8 @@ type TestState = { readonly since: number } | { readonly result: AgentTestRespon
 
 function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean }) {
   const app = useApp();
-  const { name, is_program, available, editable, command = [], env = [], npx_command } = agent;
+  const { name, is_program, available, test_failed, url, editable, npx_command } = agent;
+  const { command = [], env = [] } = agent;
   const [test, setTest] = useState<TestState | null>(null);
   const [editing, setEditing] = useState<Agent | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -61,9 +63,10 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
     } catch (error) {
       setTest({ problem: errorMessage(error) });
     }
+    await app.loadCatalog(); // whether it is available depends on the result
   };
   const remove = async () => {
-    const detail = "Chats with this agent stay, and need another one to go on.";
+    const detail = "Its chats are kept. To continue them, choose another agent.";
     if (!(await askConfirmation(`Remove ${name}?`, detail, "Remove")).confirmed) return;
     try {
       await app.api.call("DELETE", `/api/agents/${name}`);
@@ -76,20 +79,16 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
   const resumes = agent.can_continue ? "Resumes after a restart" : "Starts over after a restart";
   return (
     <Item
-      status={available ? { text: "Available", kind: "good" } : { text: "Not installed", kind: "neutral" }}
-      title={name}
+      status={statusOf(agent)}
+      title={agentTitle(name)}
       facts={[
-        is_program ? joinCommand(command) : [AGENT_DESCRIPTIONS[name] ?? "Built-in", resumes].join(" · "),
+        is_program ? (url ?? joinCommand(command)) : [AGENT_DESCRIPTIONS[name] ?? "Built-in", resumes].join(" · "),
         agent.cwd && `in ${agent.cwd}`,
         env.length > 0 && `Variables: ${env.join(", ")}`,
       ]}
       details={
         <>
-          {agent.reason && (
-            <p className={text.quiet}>
-              <InlineCode text={agent.reason} />
-            </p>
-          )}
+          {!(test_failed && test) && <Reason reason={agent.reason} />}
           {npx_command && (
             <p className={text.quiet}>
               Without installing it: <code>{joinCommand(npx_command)}</code>
@@ -97,7 +96,7 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
           )}
           {problem && (
             <p className={text.error} role="alert">
-              {problem}
+              <InlineCode text={problem} />
             </p>
           )}
           {test && <TestStatus name={name} state={test} />}
@@ -112,7 +111,7 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
           onClick={() => setEditing({ ...agent, command: npx_command })}
         />
       )}
-      {is_program && available && (
+      {is_program && (available || test_failed) && (
         <ItemAction name="Test" of={name} disabled={test !== null && "since" in test} onClick={() => void run()} />
       )}
       {editable && <ItemAction name="Edit" of={name} disabled={!passwordSet} onClick={() => setEditing(agent)} />}
@@ -122,12 +121,30 @@ function AgentItem({ agent, passwordSet }: { agent: Agent; passwordSet: boolean 
   );
 }
 
-/** Text with commands between backticks. */
+function statusOf({ available, test_failed, url }: Agent): ItemStatus {
+  if (available) return { text: "Available", kind: "good" };
+  if (test_failed) return { text: "Test failed", kind: "bad" };
+  return { text: url ? "Unavailable" : "Not installed", kind: "neutral" };
+}
+
+function Reason({ reason }: { reason: string | null }) {
+  if (!reason) return null;
+  return (
+    <p className={text.quiet}>
+      <InlineCode text={reason} />
+    </p>
+  );
+}
+
 function TestStatus({ name, state }: { name: string; state: TestState }) {
   return (
     <div role="status">
       {"since" in state && <TestProgress name={name} since={state.since} />}
-      {"problem" in state && <p className={text.error}>{state.problem}</p>}
+      {"problem" in state && (
+        <p className={text.error}>
+          <InlineCode text={state.problem} />
+        </p>
+      )}
       {"result" in state && <TestResult result={state.result} />}
     </div>
   );
@@ -149,7 +166,12 @@ function TestProgress({ name, since }: { name: string; since: number }) {
 
 function TestResult({ result }: { result: AgentTestResponse }) {
   const { ok, reason, program, version, capabilities, login, login_required, session_problem, took_ms } = result;
-  if (!ok) return <p className={text.error}>{reason ?? "It did not start."}</p>;
+  if (!ok)
+    return (
+      <p className={text.error}>
+        <InlineCode text={reason ?? "It did not start."} />
+      </p>
+    );
   const who = [program, version].filter(Boolean).join(" ") || "It";
   return (
     <>
@@ -157,8 +179,16 @@ function TestResult({ result }: { result: AgentTestResponse }) {
         {who} answered in {formatDuration(took_ms)}.
       </Line>
       {capabilities.length > 0 && <Line>Supports: {capabilities.join(", ")}.</Line>}
-      {login_required && <p className={text.error}>Login required. {session_problem}</p>}
-      {!login_required && session_problem && <p className={text.error}>{session_problem}</p>}
+      {login_required && (
+        <p className={text.error}>
+          <InlineCode text={`Login required. ${session_problem ?? ""}`} />
+        </p>
+      )}
+      {!login_required && session_problem && (
+        <p className={text.error}>
+          <InlineCode text={session_problem} />
+        </p>
+      )}
       {login.length > 0 && <Line>Ways to log in: {login.join(", ")}.</Line>}
     </>
   );

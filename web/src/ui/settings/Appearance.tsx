@@ -1,8 +1,9 @@
 import { useState } from "react";
+import { useStore } from "../context.ts";
+import { singleKeysOn, turnSingleKeys } from "../single-key-shortcuts.ts";
 import { currentTheme, setTheme, type Theme } from "../theme.ts";
-import { Button } from "../widgets/buttons.tsx";
+import forms from "../widgets/forms.module.css";
 import { Segments } from "../widgets/Segments.tsx";
-import text from "../widgets/text.module.css";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
   ["system", "System"],
@@ -12,7 +13,7 @@ const THEMES: readonly (readonly [Theme, string])[] = [
 
 export function Appearance() {
   const [theme, setCurrent] = useState(currentTheme);
-  const [permission, setPermission] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  const singleKeys = useStore(singleKeysOn);
   return (
     <>
       <Segments
@@ -24,20 +25,10 @@ export function Appearance() {
           setCurrent(name);
         }}
       />
-      <p className={text.row}>
-        <span>Notify me when an answer is ready in a background tab</span>
-        {permission === "granted" ? (
-          <strong>On</strong>
-        ) : (
-          <Button
-            small
-            disabled={permission === "denied"}
-            onClick={() => void Notification.requestPermission().then(setPermission)}
-          >
-            {permission === "denied" ? "Blocked by the browser" : "Turn on notifications"}
-          </Button>
-        )}
-      </p>
+      <label className={forms.checkbox}>
+        <input type="checkbox" checked={singleKeys} onChange={({ target }) => turnSingleKeys(target.checked)} />
+        Single-key shortcuts (J, K, R and ?)
+      </label>
     </>
   );
 }

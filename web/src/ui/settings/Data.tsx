@@ -4,6 +4,8 @@ import type { SettingsResponse } from "../../core/api-types.ts";
 import { type ImportProgress, type ImportSummary, importFile } from "../../core/chat-import.ts";
 import { useApp } from "../context.ts";
 import { withRoot } from "../root-path.ts";
+import { Link } from "../router.tsx";
+import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass, CopyButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import forms from "../widgets/forms.module.css";
@@ -44,7 +46,7 @@ export function Data({ settings }: SettingsProps) {
       <Item
         title="Backup"
         facts={[
-          "Back up everything, settings included, while the server runs. In a terminal on the server, with its data directory:",
+          "To copy everything, settings included, run this command in a terminal on the server. The server can keep running.",
         ]}
         details={
           <p className={styles.command}>
@@ -83,16 +85,18 @@ function ImportItem() {
       title="Import"
       facts={["Import chats from Holdfast or another app. Importing again adds only what is new."]}
       details={
-        <div role="status" className={styles.importStatus}>
-          {progress && (
-            <label>
-              {progress.what === "reading" ? "Reading…" : "Importing…"}{" "}
-              <progress max={progress.total || undefined} value={progress.total ? progress.done : undefined} />
-            </label>
-          )}
-          {summary && <Summary summary={summary} />}
-          {problem && <p>{problem}</p>}
-        </div>
+        <>
+          <div role="status" className={styles.importStatus}>
+            {progress && (
+              <label>
+                {progress.what === "reading" ? "Reading…" : "Importing…"}{" "}
+                <progress max={progress.total || undefined} value={progress.total ? progress.done : undefined} />
+              </label>
+            )}
+            {summary && <Summary summary={summary} />}
+          </div>
+          {problem && <Alert text={problem} />}
+        </>
       }
     >
       <select
@@ -126,7 +130,8 @@ function ImportItem() {
 }
 
 function Summary({ summary }: { summary: ImportSummary }) {
-  const { imported, updated, unchanged, skipped, skipped_count } = summary;
+  const { imported, updated, unchanged, sessions, skipped, skipped_count } = summary;
+  const more = imported - sessions.length;
   const counts = [
     `${imported} ${imported === 1 ? "chat" : "chats"} imported`,
     updated && `${updated} updated`,
@@ -135,6 +140,16 @@ function Summary({ summary }: { summary: ImportSummary }) {
   return (
     <>
       <p>{counts.filter(Boolean).join(", ")}</p>
+      {sessions.length > 0 && (
+        <ul>
+          {sessions.map(({ id, title }) => (
+            <li key={id}>
+              <Link href={`/c/${id}`}>{title || "Untitled chat"}</Link>
+            </li>
+          ))}
+          {more > 0 && <li>{`and ${more} more, under their own dates`}</li>}
+        </ul>
+      )}
       {skipped_count > 0 && (
         <details>
           <summary>{`${skipped_count} skipped`}</summary>

@@ -26,7 +26,7 @@ interface Props {
   /** The server to change; without it one is added. */
   server?: McpServerResponse;
   onClose: () => void;
-  onSaved: () => Promise<void>;
+  onSaved: (name: string) => Promise<void>;
 }
 
 export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props) {
@@ -35,6 +35,11 @@ export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props
   const [kind, setKind] = useState(server?.kind ?? "http");
   const [secrets, setSecrets] = useState(() => storedSecrets(secretNames(server)));
   const [problem, setProblem] = useState<string | null>(null);
+  const [edited, setEdited] = useState(false);
+  const changeSecrets = (changed: typeof secrets) => {
+    setSecrets(changed);
+    setEdited(true);
+  };
   const save = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
@@ -46,8 +51,9 @@ export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props
         ? { command, args, env: values, ...(field("cwd") ? { cwd: field("cwd") } : {}) }
         : { url: field("url"), headers: values, ...(field("token") ? { token: field("token") } : {}) };
     try {
-      await api.call("PUT", `/api/mcp/${encodeURIComponent(server?.name ?? field("name"))}`, body);
-      await onSaved();
+      const name = server?.name ?? field("name");
+      await api.call("PUT", `/api/mcp/${encodeURIComponent(name)}`, body);
+      await onSaved(name);
       onClose();
     } catch (error) {
       setProblem(errorMessage(error));
@@ -55,8 +61,8 @@ export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props
   };
   const title = server ? `Edit ${server.name}` : "Add MCP server";
   return (
-    <Dialog name={title} onClose={onClose} className={styles.dialog}>
-      <form className={dialogBodyClass} onSubmit={(event) => void save(event)}>
+    <Dialog name={title} onClose={onClose} className={styles.dialog} edited={edited}>
+      <form className={dialogBodyClass} onInput={() => setEdited(true)} onSubmit={(event) => void save(event)}>
         <h2>{title}</h2>
         {!server && (
           <>
@@ -99,7 +105,7 @@ export function McpServerDialog({ server, passwordSet, onClose, onSaved }: Props
           title={kind === "http" ? "Headers" : "Environment variables"}
           add={kind === "http" ? "Add header" : "Add variable"}
           secrets={secrets}
-          onChange={setSecrets}
+          onChange={changeSecrets}
         />
         {server && (
           <p className={text.quiet}>

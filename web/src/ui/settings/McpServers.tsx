@@ -6,6 +6,7 @@ import type { McpServerResponse, McpServerTestResponse, McpSignInResponse } from
 import { useApp } from "../context.ts";
 import { askConfirmation } from "../dialogs.ts";
 import { Button } from "../widgets/buttons.tsx";
+import { InlineCode } from "../widgets/InlineCode.tsx";
 import { Item, ItemAction, ItemList, type StatusKind } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import { McpServerDialog } from "./McpServerDialog.tsx";
@@ -15,6 +16,7 @@ export function McpServers({ settings }: SettingsProps) {
   const passwordSet = settings?.password_set ?? false;
   const [servers, reload] = useItems<McpServerResponse>("/api/mcp");
   const [adding, setAdding] = useState(false);
+  const [added, setAdded] = useState<string | null>(null);
   useEffect(() => {
     const refresh = () => void reload(); // after signing in, in another tab
     addEventListener("focus", refresh);
@@ -28,11 +30,26 @@ export function McpServers({ settings }: SettingsProps) {
       </p>
       <ItemList label="MCP servers">
         {servers.map((server) => (
-          <ServerItem key={server.name} server={server} passwordSet={passwordSet} reload={reload} />
+          <ServerItem
+            key={server.name}
+            server={server}
+            passwordSet={passwordSet}
+            isNew={server.name === added}
+            reload={reload}
+          />
         ))}
       </ItemList>
       <Button onClick={() => setAdding(true)}>Add server</Button>
-      {adding && <McpServerDialog passwordSet={passwordSet} onClose={() => setAdding(false)} onSaved={reload} />}
+      {adding && (
+        <McpServerDialog
+          passwordSet={passwordSet}
+          onClose={() => setAdding(false)}
+          onSaved={async (name) => {
+            setAdded(name);
+            await reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -45,24 +62,34 @@ function statusOf({ connected, failure }: McpServerResponse): { text: string; ki
 interface ServerItemProps {
   server: McpServerResponse;
   passwordSet: boolean;
+  /** Whether it was just added: it is tested at once. */
+  isNew: boolean;
   reload: () => Promise<void>;
 }
 
-function ServerItem({ server, passwordSet, reload }: ServerItemProps) {
+function ServerItem({ server, passwordSet, isNew, reload }: ServerItemProps) {
   const { api } = useApp();
   const [result, setResult] = useState<{ text: string; ok: boolean } | null>(null);
   const [editing, setEditing] = useState(false);
   const test = async () => {
     setResult({ text: "Connecting…", ok: true });
+    const outcome = await tested();
+    await reload(); // the status changes together with the text
+    setResult(outcome);
+  };
+  const tested = async () => {
     try {
       const { ok, reason, tools } = await api.post<McpServerTestResponse>(`/api/mcp/${server.name}/test`);
       const found = `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${tools.join(", ")}`;
-      setResult({ text: ok ? found : (reason ?? "Connection failed."), ok });
+      return { text: ok ? found : (reason ?? "Connection failed."), ok };
     } catch (error) {
-      setResult({ text: errorMessage(error), ok: false });
+      return { text: errorMessage(error), ok: false };
     }
-    await reload();
   };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once
+  useEffect(() => {
+    if (isNew) void test();
+  }, [isNew]);
   const remove = async () => {
     const detail = "Agents will no longer be able to use its tools.";
     const { confirmed } = await askConfirmation(`Remove ${server.name}?`, detail, "Remove");
@@ -86,7 +113,6 @@ function ServerItem({ server, passwordSet, reload }: ServerItemProps) {
     await api.call("DELETE", `/api/mcp/${server.name}/sign-in`).catch(() => undefined);
     await reload();
   };
-  const failure = server.failure && [server.failure, server.stderr].filter(Boolean).join(". ");
   return (
     <Item
       status={statusOf(server)}
@@ -101,10 +127,19 @@ function ServerItem({ server, passwordSet, reload }: ServerItemProps) {
         !server.editable && "Set in holdfast.toml",
       ]}
       details={
-        (result || failure) && (
-          <p className={result?.ok ? text.quiet : text.error} role="status">
-            {result?.text ?? failure}
-          </p>
+        (result || server.failure) && (
+          <>
+            <p className={result?.ok ? text.quiet : text.error} role="status">
+              <InlineCode text={result?.text ?? server.failure ?? ""} />
+            </p>
+            {!result?.ok && server.failure && server.stderr && (
+              <details className={text.block}>
+                <summary className={text.quiet}>Error output</summary>
+                {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
+                <pre tabIndex={0}>{server.stderr}</pre>
+              </details>
+            )}
+          </>
         )
       }
     >

@@ -1,4 +1,4 @@
-// Everything that is remembered over all chats: search, edit, pin and delete.
+// Everything that is remembered over all chats, or in a project: search, add, edit, pin and delete.
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
@@ -17,7 +17,12 @@ import { useItems } from "./use-settings.ts";
 
 const SEARCH_DELAY_MS = 150;
 
-export function Memory() {
+interface Props {
+  /** The id of the project whose own memories these are; those of all chats without it. */
+  project?: string;
+}
+
+export function Memory({ project }: Props) {
   const { api } = useApp();
   const [facts, setFacts] = useState<FactListResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -27,7 +32,11 @@ export function Memory() {
   const load = useCallback(
     async (cursor: string | null = null) => {
       const asked = query.current;
-      const params = new URLSearchParams({ ...(asked && { query: asked }), ...(cursor && { cursor }) });
+      const params = new URLSearchParams({
+        ...(asked && { query: asked }),
+        ...(cursor && { cursor }),
+        ...(project && { project }),
+      });
       try {
         const page = await api.get<FactListResponse>(`/api/memory?${params}`);
         if (asked !== query.current) return;
@@ -37,7 +46,7 @@ export function Memory() {
         setProblem(errorMessage(error));
       }
     },
-    [api],
+    [api, project],
   );
   useEffect(() => {
     void load();
@@ -48,6 +57,10 @@ export function Memory() {
   };
   const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean; confirmed?: boolean }) =>
     change(api.call("PATCH", `/api/memory/${fact.id}`, fields));
+  const add = async () => {
+    const written = (await askText("Add memory", "Memory", "", false, "Add"))?.trim();
+    if (written) await change(api.post("/api/memory", { text: written, ...(project && { project }) }));
+  };
   const edit = async (fact: FactResponse) => {
     const edited = (await askText("Edit memory", "Memory", fact.text))?.trim();
     if (edited && edited !== fact.text) await patch(fact, { text: edited });
@@ -59,9 +72,11 @@ export function Memory() {
   return (
     <>
       <p className={text.quiet}>
-        Holdfast remembers facts from your chats and uses them in new ones. Pinned memories are always included.
+        {project
+          ? "Facts from the chats of this project, used only in them. Pinned memories are always included."
+          : "Holdfast remembers facts from your chats and uses them in new ones. Pinned memories are always included."}
       </p>
-      <MemoryProviders />
+      {!project && <MemoryProviders />}
       <search className={styles.search}>
         <input
           type="search"
@@ -81,11 +96,12 @@ export function Memory() {
         {facts?.items.map((fact) => (
           <Item
             key={fact.id}
-            status={statusOf(fact, facts.confirm)}
             title={<span className={styles.fact}>{fact.text}</span>}
             details={
               <p className={text.quiet}>
-                {formatTime(fact.updated_at)} · <Link href={`/c/${fact.session_id}`}>Source chat</Link>
+                {statusOf(fact, facts.confirm)}
+                {formatTime(fact.updated_at)} ·{" "}
+                {fact.session_id ? <Link href={`/c/${fact.session_id}`}>Source chat</Link> : "Added by you"}
               </p>
             }
           >
@@ -102,14 +118,17 @@ export function Memory() {
           </Item>
         ))}
       </ItemList>
-      {facts?.next && <Button onClick={() => void load(facts.next)}>Load more</Button>}
+      <div className={text.row}>
+        {facts?.next && <Button onClick={() => void load(facts.next)}>Load more</Button>}
+        <Button onClick={() => void add()}>Add memory</Button>
+      </div>
     </>
   );
 }
 
-function statusOf(fact: FactResponse, confirm = false) {
-  if (confirm && !fact.confirmed) return { text: "Not used until confirmed", kind: "warning" } as const;
-  return fact.pinned ? ({ text: "Pinned", kind: "good" } as const) : undefined;
+function statusOf(fact: FactResponse, confirm = false): string {
+  if (confirm && !fact.confirmed) return "Not used until confirmed · ";
+  return fact.pinned ? "Pinned · " : "";
 }
 
 /** Shown only if there are several providers or one has a problem. */

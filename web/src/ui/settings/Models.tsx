@@ -1,6 +1,7 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { ModelTestResponse, ProviderKeyResponse, ProviderResponse } from "../../core/api-types.ts";
+import { offeredModels } from "../../core/models.ts";
 import type { Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
@@ -8,6 +9,7 @@ import { formatCount, formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
+import { InlineCode } from "../widgets/InlineCode.tsx";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
 import type { SettingsProps } from "./use-settings.ts";
@@ -15,6 +17,9 @@ import type { SettingsProps } from "./use-settings.ts";
 export function Models(props: SettingsProps) {
   const app = useApp();
   const { models, defaultModel, loaded } = useStore(app.catalog);
+  const lastModel = useStore(app.newChat.lastModel);
+  const picked = models.find(({ id }) => id === lastModel && id !== defaultModel);
+  useEffect(() => app.checkCatalog(), [app]);
   return (
     <>
       {loaded && !models.length && (
@@ -22,13 +27,27 @@ export function Models(props: SettingsProps) {
           No models found. Start Ollama or LM Studio on this computer and refresh, or connect a model.
         </p>
       )}
+      {loaded && models.length > 0 && !picked && (
+        <p className={text.quiet}>New chats use the model that you picked last, or else the default one.</p>
+      )}
+      {picked && (
+        <p className={text.row}>
+          <span className={text.quiet}>New chats start with the model that you picked last: {picked.name}.</span>
+          <Button small onClick={() => app.newChat.forgetModel()}>
+            Use the default again
+          </Button>
+        </p>
+      )}
       <ItemList label="Models">
-        {models.map((model) => (
+        {offeredModels(models, defaultModel).map((model) => (
           <ModelItem
             key={model.id}
             model={model}
             isDefault={model.id === defaultModel}
-            onMakeDefault={() => void props.change({ default_model: model.id }).then(() => app.loadCatalog())}
+            onMakeDefault={() => {
+              app.newChat.forgetModel();
+              void props.change({ default_model: model.id }).then(() => app.loadCatalog());
+            }}
           />
         ))}
       </ItemList>
@@ -95,11 +114,11 @@ function ModelItem({
     <Item
       status={available ? { text: "Available", kind: "good" } : { text: "Unavailable", kind: "bad" }}
       title={name}
-      facts={[model.provider, model.context !== null && `${formatCount(model.context)} token context`, model.reason]}
+      facts={[model.provider, model.context !== null && `${formatCount(model.context)}-token context`, model.reason]}
       details={
         result && (
           <p className={result === "testing" || result.ok ? text.quiet : text.error} role="status">
-            {result === "testing" ? "Testing…" : describe(result)}
+            <InlineCode text={result === "testing" ? "Testing…" : describe(result)} />
           </p>
         )
       }
@@ -142,6 +161,8 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     if (!(await askConfirmation(`Remove the key of ${provider}?`, detail, "Remove key")).confirmed) return;
     await change(app.api.call<undefined>("DELETE", `/api/settings/keys/${provider}`));
   };
+  const setImages = ({ name, images }: ProviderResponse) =>
+    change(app.api.call<undefined>("PATCH", `/api/providers/${name}`, { images: !images }));
   const remove = async (name: string) => {
     const { confirmed } = await askConfirmation(`Remove ${name}?`, "Its address and key are deleted.", "Remove");
     if (confirmed) await change(app.api.call<undefined>("DELETE", `/api/providers/${name}`));
@@ -159,6 +180,13 @@ function ApiKeys({ settings, reload }: SettingsProps) {
               <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(provider)} />
               {key_source === "settings" && (
                 <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />
+              )}
+              {provider.added && (
+                <ItemAction
+                  name={provider.images ? "Stop sending images" : "Send images"}
+                  of={name}
+                  onClick={() => void setImages(provider)}
+                />
               )}
               {provider.added && <ItemAction name="Remove" of={name} onClick={() => void remove(name)} />}
             </Item>

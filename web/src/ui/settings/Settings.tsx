@@ -5,24 +5,36 @@ import { ScrollingScreen } from "../widgets/Screen.tsx";
 import { About } from "./About.tsx";
 import { Access } from "./Access.tsx";
 import { Appearance } from "./Appearance.tsx";
+import { ChatDefaultsForm } from "./ChatDefaultsForm.tsx";
 import { Data } from "./Data.tsx";
 import { McpServers } from "./McpServers.tsx";
 import { Memory } from "./Memory.tsx";
 import { Models } from "./Models.tsx";
+import { Notifications } from "./Notifications.tsx";
 import styles from "./Settings.module.css";
+import { Sharing } from "./Sharing.tsx";
+import { SECTION_NAMES } from "./section-names.ts";
 import { Tools } from "./Tools.tsx";
+import { Usage } from "./Usage.tsx";
 import { type SettingsProps, useSettings } from "./use-settings.ts";
 
-const SECTIONS: readonly (readonly [string, string, ComponentType<SettingsProps>])[] = [
-  ["models", "Models", Models],
-  ["tools", "Agents and tools", Tools],
-  ["mcp", "MCP servers", McpServers],
-  ["memory", "Memory", Memory],
-  ["appearance", "Appearance", Appearance],
-  ["access", "Password and tokens", Access],
-  ["data", "Data", Data],
-  ["about", "About", About],
-];
+const CONTENT: Readonly<Record<keyof typeof SECTION_NAMES, ComponentType<SettingsProps>>> = {
+  models: Models,
+  "chat-defaults": ChatDefaultsForm,
+  tools: Tools,
+  mcp: McpServers,
+  memory: () => <Memory />,
+  usage: Usage,
+  appearance: Appearance,
+  notifications: Notifications,
+  access: Access,
+  sharing: Sharing,
+  data: Data,
+  about: About,
+};
+const SECTIONS = Object.entries(SECTION_NAMES).map(
+  ([id, name]) => [id, name, CONTENT[id as keyof typeof SECTION_NAMES]] as const,
+);
 
 /** How long a section that was navigated to stays in place while the content above it loads. */
 const HOLD_MS = 4000;
@@ -60,7 +72,10 @@ function useShownSection(sections: RefObject<HTMLElement | null>, loaded: boolea
       const all = [...box.querySelectorAll("section[id]")];
       const atEnd = scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2;
       const begun = all.filter((section) => section.getBoundingClientRect().top < innerHeight * READ_FROM);
-      setShown((atEnd ? all.at(-1) : (begun.at(-1) ?? all[0]))?.id ?? null);
+      // At the end several sections may be short of the upper part: the one that was navigated to counts.
+      const named = all.find(({ id }) => id === location.hash.slice(1));
+      const last = named && named.getBoundingClientRect().top > 0 ? named : all.at(-1);
+      setShown((atEnd ? last : (begun.at(-1) ?? all[0]))?.id ?? null);
     };
     look();
     scroller.addEventListener("scroll", look, { passive: true });

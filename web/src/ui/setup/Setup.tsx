@@ -1,7 +1,7 @@
 // The first screen: which models were found, and a form that connects another provider or server.
 
 import { type FormEvent, type ReactNode, useCallback, useEffect, useRef, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
+import { ApiError, errorMessage } from "../../core/api.ts";
 import type {
   ConnectProviderRequest,
   ProviderCheckListResponse,
@@ -85,7 +85,7 @@ export default function Setup({ onDone }: { onDone?: () => void }) {
           <Button disabled={found === null} onClick={() => void search()}>
             Search again
           </Button>
-          {chosen && <span className={text.quiet}>{chosen.name} answers unless you choose another model.</span>}
+          {chosen && <span className={text.quiet}>Default model: {chosen.name}</span>}
         </FoundModels>
         <ConnectForm isFirst={!usable.length} onConnected={search} />
       </div>
@@ -211,6 +211,7 @@ function ConnectForm({ isFirst, onConnected }: { isFirst: boolean; onConnected: 
     const field = (key: string) => String(fields.get(key) ?? "").trim();
     const body: ConnectProviderRequest = {
       ...(provider ? { provider: provider.name } : { base_url: field("base_url") }),
+      ...(!provider && field("name") ? { name: field("name") } : {}),
       ...(field("key") ? { key: field("key") } : {}),
     };
     setTesting(true);
@@ -224,7 +225,8 @@ function ConnectForm({ isFirst, onConnected }: { isFirst: boolean; onConnected: 
         await onConnected();
       } else setProblem(checked.reason ?? "No models were found.");
     } catch (error) {
-      setProblem(errorMessage(error));
+      const invalid = !provider && error instanceof ApiError && error.status === 422 && error.field !== "name";
+      setProblem(invalid ? "Enter a valid address, such as http://192.168.1.20:11434." : errorMessage(error));
     } finally {
       setTesting(false);
     }
@@ -245,28 +247,43 @@ function ConnectForm({ isFirst, onConnected }: { isFirst: boolean; onConnected: 
               setProblem(null);
             }}
           >
+            <option value={OTHER}>Ollama, LM Studio or another server</option>
             {providers.map((each) => (
               <option key={each.name} value={each.name}>
                 {each.title}
               </option>
             ))}
-            <option value={OTHER}>Another server (OpenAI-compatible)</option>
           </select>
         </div>
         {!provider && (
-          <label>
-            Address
-            <input
-              name="base_url"
-              inputMode="url"
-              autoCapitalize="none"
-              autoComplete="off"
-              spellCheck={false}
-              maxLength={2000}
-              placeholder="http://192.168.1.20:11434"
-              required
-            />
-          </label>
+          <>
+            <label>
+              Address
+              <input
+                name="base_url"
+                inputMode="url"
+                autoCapitalize="none"
+                autoComplete="off"
+                spellCheck={false}
+                maxLength={2000}
+                placeholder="http://192.168.1.20:11434"
+                required
+              />
+            </label>
+            <label>
+              Name (optional)
+              <input
+                name="name"
+                autoCapitalize="none"
+                autoComplete="off"
+                spellCheck={false}
+                maxLength={40}
+                pattern="[a-z0-9][a-z0-9\-]*"
+                title="Lowercase letters, digits and hyphens"
+                placeholder="my-server"
+              />
+            </label>
+          </>
         )}
         <label>
           {provider ? "API key" : "API key (optional)"}

@@ -10,7 +10,7 @@ import { Button, buttonClass, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
 import styles from "./MemoryDialog.module.css";
 
-export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => void }) {
+export default function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => void }) {
   const { api } = useApp();
   const [status, setStatus] = useState<MemoryStatusResponse | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -26,22 +26,26 @@ export function MemoryDialog({ sid, onClose }: { sid: string; onClose: () => voi
     }
     setBusy(false);
   }, []);
+  const [memories, setMemories] = useState<number | null>(null);
   const save = async () => {
     const before = await savedFacts(api, sid);
     setSaved(null);
     await load(api.post<MemoryStatusResponse>(`/api/sessions/${sid}/memory/commit`, {}));
-    const known = new Set(before.map(({ id, text }) => id + text));
-    setSaved((await savedFacts(api, sid)).filter(({ id, text }) => !known.has(id + text)));
+    const known = new Set(before?.map(({ id, text }) => id + text));
+    const after = await savedFacts(api, sid);
+    setMemories(after?.length ?? null);
+    setSaved(after?.filter(({ id, text }) => !known.has(id + text)) ?? []);
   };
   useEffect(() => {
     void load(api.get<MemoryStatusResponse>(`/api/sessions/${sid}/memory`));
+    void savedFacts(api, sid).then((facts) => setMemories(facts?.length ?? null));
   }, [api, sid, load]);
   return (
     <Dialog name="Chat memory" onClose={onClose}>
       <div className={dialogBodyClass}>
         <h2>Chat memory</h2>
         <div role="status" className={styles.status}>
-          {status && <p>{busy || status.committing ? "Saving to memory…" : describe(status)}</p>}
+          {status && <p>{busy || status.committing ? "Saving to memory…" : describe(status, memories)}</p>}
           {saved && !busy && !problem && <SavedFacts facts={saved} />}
         </div>
         {status?.last_error && <Alert text={`Could not save memories: ${status.last_error}`} />}
@@ -81,14 +85,20 @@ function SavedFacts({ facts }: { facts: readonly FactResponse[] }) {
 const MAX_FACTS = 200;
 
 /** The newest memories that came from this chat. */
-async function savedFacts(api: Api, sid: string): Promise<readonly FactResponse[]> {
+async function savedFacts(api: Api, sid: string): Promise<readonly FactResponse[] | null> {
   const page = await api.get<FactListResponse>(`/api/memory?limit=${MAX_FACTS}`).catch(() => null);
-  return page?.items.filter((fact) => fact.session_id === sid) ?? [];
+  return page?.items.filter((fact) => fact.session_id === sid) ?? null;
 }
 
-function describe({ dirty_turns: dirty, committed_turns: saved, provider }: MemoryStatusResponse): string {
+/** `memories`: how many came from the chat; null if that is not known. */
+function describe(
+  { dirty_turns: dirty, committed_turns: saved, provider }: MemoryStatusResponse,
+  memories: number | null,
+): string {
   if (provider === "none") return "Memory is off for this chat.";
-  const turns = (n: number) => `${n} ${n === 1 ? "turn" : "turns"}`;
-  if (!dirty) return saved ? `${turns(saved)} remembered. Up to date.` : "Nothing to remember yet.";
-  return `${saved ? `${turns(saved)} remembered, ` : ""}${turns(dirty)} not remembered yet`;
+  if (dirty) return `${dirty} ${dirty === 1 ? "turn" : "turns"} not remembered yet`;
+  if (!saved) return "Nothing to remember yet.";
+  if (memories === null) return "Up to date.";
+  if (!memories) return "Up to date. Nothing to remember from this chat yet.";
+  return `Up to date. ${memories} ${memories === 1 ? "memory" : "memories"} from this chat.`;
 }

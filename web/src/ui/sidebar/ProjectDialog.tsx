@@ -1,8 +1,9 @@
-// Moves a chat to a project: one of those in the list of chats, a new one, or none.
+// Moves chats to a project, to a new one, or to none.
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
+import { moveChats } from "../projects/project-actions.ts";
 import { Button, FormButtons } from "../widgets/buttons.tsx";
 import { Dialog, dialogBodyClass } from "../widgets/Dialog.tsx";
 import forms from "../widgets/forms.module.css";
@@ -12,21 +13,34 @@ const NO_PROJECT = "none";
 /** Before the names of projects, which may be any words. */
 const PROJECT = "project:";
 
-export function ProjectDialog({ session, onClose }: { session: Session; onClose: () => void }) {
-  const { sessions } = useApp();
-  const { items } = useStore(sessions.state);
-  const named = [session, ...items].flatMap(({ project }) => project ?? []);
-  const projects = [...new Set(named)].sort((a, b) => a.localeCompare(b));
+interface ProjectDialogProps {
+  chats: readonly Session[];
+  onMoved?: () => void;
+  onClose: () => void;
+}
+
+export default function ProjectDialog({ chats, onMoved, onClose }: ProjectDialogProps) {
+  const app = useApp();
+  const { items } = useStore(app.sessions.state);
+  const known = useStore(app.projects.items);
+  const named = [...chats, ...items].flatMap(({ project }) => project ?? []);
+  const projects = [...new Set([...named, ...known.map(({ name }) => name)])].sort((a, b) => a.localeCompare(b));
+  /** The project that all of them are in. */
+  const common = chats.every(({ project }) => project === chats[0]?.project) ? chats[0]?.project : null;
   const [chosen, setChosen] = useState(() => {
-    if (session.project !== null) return PROJECT + session.project;
+    if (common) return PROJECT + common;
     return projects.length ? NO_PROJECT : NEW_PROJECT;
   });
   const [name, setName] = useState("");
   const isNew = chosen === NEW_PROJECT;
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (isNew) field.current?.focus();
+  }, [isNew]);
   const project = isNew ? name.trim() : chosen === NO_PROJECT ? null : chosen.slice(PROJECT.length);
-  const save = () => {
+  const save = async () => {
     onClose();
-    void sessions.patch(session.id, { project });
+    if (await moveChats(app, chats, project)) onMoved?.();
   };
   return (
     <Dialog name="Move to project" onClose={onClose}>
@@ -34,7 +48,7 @@ export function ProjectDialog({ session, onClose }: { session: Session; onClose:
         className={dialogBodyClass}
         onSubmit={(event) => {
           event.preventDefault();
-          save();
+          void save();
         }}
       >
         <h2>Move to project</h2>
@@ -52,8 +66,14 @@ export function ProjectDialog({ session, onClose }: { session: Session; onClose:
         </label>
         {isNew && (
           <label>
-            Name of the new project
-            <input value={name} maxLength={200} required onChange={(event) => setName(event.target.value)} />
+            Project name
+            <input
+              ref={field}
+              value={name}
+              maxLength={200}
+              required
+              onChange={(event) => setName(event.target.value)}
+            />
           </label>
         )}
         <FormButtons>

@@ -1,32 +1,46 @@
 // The list of chats: pinned first, then by project and age. Running chats have a dot.
 
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { searchWords, startNearMatch, wordPattern } from "../../core/search.ts";
 import type { SessionListState } from "../../core/session-list.ts";
 import type { Session } from "../../core/types.ts";
 import { withoutMarkdown } from "../../core/without-markdown.ts";
 import { useApp, useStore } from "../context.ts";
 import { ageGroup } from "../format.ts";
-import { openNewChat } from "../new-chat.ts";
+import { openNewChat } from "../open-new-chat.ts";
 import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, usePath } from "../router.tsx";
-import { isMac, MODIFIER } from "../Shortcuts.tsx";
+import { isMac, MODIFIER } from "../shortcuts.ts";
 import { IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
+import { isPlainKey } from "../widgets/keyboard.ts";
+import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { Chunk, toChunks, VisibilityObserver } from "../widgets/VirtualList.tsx";
+import { ChatDropTarget, dragged } from "./ChatDropTarget.tsx";
+import { ProjectHeading } from "./ProjectHeading.tsx";
 import { SessionMenu } from "./SessionMenu.tsx";
 import styles from "./Sidebar.module.css";
 import { SourceBadge } from "./SourceBadge.tsx";
+import { selectedChats, stopSelecting, toggleChat } from "./selection-state.ts";
 import { closeSidebar, sidebarOpen, toggleSidebar } from "./sidebar-state.ts";
+
+const SelectionBar = lazyOverlay(() => import("./SelectionBar.tsx"), stopSelecting);
 
 const CHUNK_SIZE = 25;
 const RENDER_MARGIN = 600;
 const SEARCH_DELAY_MS = 150;
 
+/** Before the names of projects, which may be any words. */
+const PROJECT = "project:";
+
+/** More projects without a chat in the list are on their own page. */
+const MAX_OTHER_PROJECTS = 20;
+
 const SCREENS: readonly (readonly [string, string, IconName])[] = [
+  ["/projects", "Projects", "project"],
   ["/compare", "Compare", "compare"],
   ["/activity", "Activity", "activity"],
   ["/settings", "Settings", "gear"],
@@ -38,6 +52,7 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
   const state = useStore(sessions.state);
   const path = usePath();
   const open = useStore(sidebarOpen);
+  const selecting = useStore(selectedChats) !== null;
   const shown = state.results ?? state.items;
   const nextPage = state.results ? state.nextResults : state.next;
   return (
@@ -66,16 +81,22 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
         New chat
       </button>
       <SearchBox />
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: closes the drawer after a click on a link in it */}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the links are the interactive elements */}
+      {selecting && <SelectionBar shown={shown} archived={state.archived} />}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the links in it are the interactive elements */}
       <div
         className={styles.list}
         data-scroll-container
         onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeSidebar()}
+        onKeyDown={moveInList}
       >
         <UnsentMessages path={path} listed={shown} />
         {state.archived && !state.results && <h2 className={styles.listTitle}>Archived chats</h2>}
-        <SessionGroups sessions={shown} path={path} searching={state.results !== null} />
+        <SessionGroups
+          sessions={shown}
+          path={path}
+          searching={state.results !== null}
+          withProjects={!state.results && !state.archived && state.loaded}
+        />
         {state.loaded && !shown.length && <p className={classNames(text.quiet, styles.empty)}>{emptyText(state)}</p>}
         {nextPage !== null && <LoadMore key={nextPage} />}
       </div>
@@ -143,9 +164,34 @@ function UnsentMessages({ path, listed }: { path: string; listed: readonly Sessi
   );
 }
 
+/** The links of the chats that are listed. */
+const chatLinks = () => [...document.querySelectorAll<HTMLAnchorElement>(`.${styles.list} li a`)];
+
+/** ArrowUp and ArrowDown move between the chats, and back to the search. */
+function moveInList(event: KeyboardEvent): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const links = chatLinks();
+  const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+  if (step === undefined || at < 0 || !isPlainKey(event)) return;
+  event.preventDefault();
+  if (at + step < 0) document.querySelector<HTMLElement>(`.${styles.search} input`)?.focus();
+  else links[at + step]?.focus();
+}
+
 function SearchBox() {
   const { sessions } = useApp();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const onKeyDown = async (event: KeyboardEvent<HTMLInputElement>) => {
+    if (!isPlainKey(event) || event.nativeEvent.isComposing) return;
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      chatLinks()[0]?.focus();
+    } else if (event.key === "Enter" && event.currentTarget.value.trim()) {
+      clearTimeout(timer.current);
+      await sessions.search(event.currentTarget.value); // what is listed may be of an earlier text
+      requestAnimationFrame(() => chatLinks()[0]?.click());
+    }
+  };
   return (
     <search className={styles.search}>
       <Icon name="search" />
@@ -154,6 +200,7 @@ function SearchBox() {
         aria-label="Search chats"
         placeholder="Search chats"
         title={`Search chats. ${MODIFIER}+K also searches commands.`}
+        onKeyDown={onKeyDown}
         onChange={(event) => {
           const { value } = event.target;
           clearTimeout(timer.current);
@@ -169,48 +216,77 @@ interface SessionGroupsProps {
   sessions: readonly Session[];
   path: string;
   searching: boolean;
+  /** Whether projects without a chat among these are listed too. */
+  withProjects: boolean;
 }
 
-function SessionGroups({ sessions, path, searching }: SessionGroupsProps) {
+function SessionGroups({ sessions, path, searching, withProjects }: SessionGroupsProps) {
+  const projects = useStore(useApp().projects.items);
   const [observer] = useState(() => new VisibilityObserver(RENDER_MARGIN));
-  const groups = useMemo(() => groupSessions(sessions, searching), [sessions, searching]);
+  const groups = useMemo(() => {
+    const others = withProjects ? projects.slice(0, MAX_OTHER_PROJECTS).map(({ name }) => name) : [];
+    return groupSessions(sessions, searching, others);
+  }, [sessions, searching, withProjects, projects]);
+  const shown = sessions.find(({ id }) => path === `/c/${id}`)?.id;
+  useEffect(() => {
+    if (shown) document.querySelector(`nav li a[href$="/c/${shown}"]`)?.scrollIntoView({ block: "nearest" });
+  }, [shown]);
   const outgoing = useStore(useApp().outbox.state);
   const unsent = new Set(outgoing.filter((item) => item.state !== "stored" && item.problem).map((item) => item.sid));
-  return [...groups].map(([name, items]) => (
-    <section key={name} aria-label={name} className={styles.group}>
-      <h2>{name}</h2>
-      {toChunks(items, CHUNK_SIZE).map((chunk) => (
-        <Chunk key={chunk.key} observer={observer} as="ul">
-          {() =>
-            chunk.items.map((session) => (
-              <SessionRow
-                key={session.id}
-                session={session}
-                current={path === `/c/${session.id}`}
-                unsent={unsent.has(session.id)}
-              />
-            ))
-          }
-        </Chunk>
-      ))}
-    </section>
-  ));
+  const selected = useStore(selectedChats);
+  const select = useCallback(
+    (id: string, range: boolean) => {
+      const order = [...groups.values()].flat().map((session) => session.id);
+      toggleChat(id, order, range);
+    },
+    [groups],
+  );
+  return [...groups].map(([key, items]) => {
+    const project = key.startsWith(PROJECT) ? key.slice(PROJECT.length) : null;
+    const name = project ?? key;
+    return (
+      <ChatDropTarget key={key} name={name} project={project} sessions={sessions}>
+        {project === null ? <h2>{name}</h2> : <ProjectHeading name={project} path={path} />}
+        {toChunks(items, CHUNK_SIZE).map((chunk) => (
+          <Chunk key={chunk.key} observer={observer} as="ul" always={chunk.items.some(({ id }) => id === shown)}>
+            {() =>
+              chunk.items.map((session) => (
+                <SessionRow
+                  key={session.id}
+                  session={session}
+                  current={path === `/c/${session.id}`}
+                  unsent={unsent.has(session.id)}
+                  selected={selected?.has(session.id) ?? null}
+                  onSelect={select}
+                />
+              ))
+            }
+          </Chunk>
+        ))}
+      </ChatDropTarget>
+    );
+  });
 }
 
 /** Pinned first, then projects by name, then the rest by age; search results keep their order. */
-function groupSessions(sessions: readonly Session[], searching: boolean): Map<string, Session[]> {
+function groupSessions(
+  sessions: readonly Session[],
+  searching: boolean,
+  projects: readonly string[],
+): Map<string, Session[]> {
   if (searching) return new Map(sessions.length ? [["Search results", [...sessions]]] : []);
   const inProject = (session: Session) => !session.pinned && session.project !== null;
   const byProject = (a: Session, b: Session) =>
     String(a.project).localeCompare(String(b.project)) || b.updated_at.localeCompare(a.updated_at);
-  return Map.groupBy(
-    [
-      ...sessions.filter((session) => session.pinned),
-      ...sessions.filter(inProject).sort(byProject),
-      ...sessions.filter((session) => !session.pinned && !inProject(session)),
-    ],
-    (session) => (session.pinned ? "Pinned" : (session.project ?? ageGroup(session.updated_at))),
-  );
+  const ofProjects = Map.groupBy(sessions.filter(inProject).sort(byProject), ({ project }) => String(project));
+  const names = [...new Set([...ofProjects.keys(), ...projects])].sort((a, b) => a.localeCompare(b));
+  const pinned = sessions.filter((session) => session.pinned);
+  const rest = sessions.filter((session) => !session.pinned && !inProject(session));
+  return new Map([
+    ...(pinned.length ? [["Pinned", pinned] as const] : []),
+    ...names.map((name) => [PROJECT + name, ofProjects.get(name) ?? []] as const),
+    ...Map.groupBy(rest, ({ updated_at }) => ageGroup(updated_at)),
+  ]);
 }
 
 interface SessionRowProps {
@@ -218,11 +294,30 @@ interface SessionRowProps {
   current: boolean;
   /** Whether a message to it waits for the connection, or was refused. */
   unsent: boolean;
+  /** null: chats are not being selected. */
+  selected: boolean | null;
+  onSelect: (id: string, range: boolean) => void;
 }
 
-const SessionRow = memo(function SessionRow({ session, current, unsent }: SessionRowProps) {
+const SessionRow = memo(function SessionRow({ session, current, unsent, selected, onSelect }: SessionRowProps) {
+  if (selected !== null) {
+    return (
+      <li className={classNames(styles.session, selected && styles.current)} {...dragged(session.id)}>
+        <label className={styles.choice}>
+          <input
+            type="checkbox"
+            checked={selected}
+            onChange={(event) =>
+              onSelect(session.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey)
+            }
+          />
+          <span className={text.ellipsis}>{session.title || "Untitled chat"}</span>
+        </label>
+      </li>
+    );
+  }
   return (
-    <li className={classNames(styles.session, current && styles.current)}>
+    <li className={classNames(styles.session, current && styles.current)} {...dragged(session.id)}>
       <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
         <span className={classNames(text.ellipsis, styles.title)}>
           <Highlighted text={session.title || "Untitled chat"} />

@@ -11,9 +11,30 @@ export async function renameChat({ sessions }: App, { id, title }: Session): Pro
   if (text) await sessions.patch(id, { title: text });
 }
 
+export async function generateTitle({ sessions, toasts }: App, { id, title }: Session): Promise<void> {
+  toasts.show("Generating a title…");
+  const fresh = await sessions.generateTitle(id);
+  if (fresh === null) return toasts.dismiss();
+  if (fresh === title) return toasts.show("The title is the same");
+  const undo = () => void sessions.patch(id, { title });
+  toasts.show(`Renamed to “${fresh}”`, title ? { name: "Undo", run: undo } : undefined);
+}
+
 /** Leaves the chat if it is the one that is shown. */
-export function leaveChat(app: App, sid: string): void {
+function leaveChat(app: App, sid: string): void {
   if (isShown(app, sid)) navigate("/");
+}
+
+/** Deletes chats, unless that is undone in the next seconds. */
+export function deleteChats(app: App, sids: readonly string[], forgetMemories: boolean): void {
+  const shown = sids.find((sid) => isShown(app, sid));
+  app.deletions.add(sids, forgetMemories);
+  if (shown) navigate("/");
+  const undo = () => {
+    app.deletions.undo(sids);
+    if (shown) navigate(`/c/${shown}`);
+  };
+  app.toasts.show(sids.length === 1 ? "Chat deleted" : `${sids.length} chats deleted`, { name: "Undo", run: undo });
 }
 
 /** Archives a chat, or takes it out of the archive. */
@@ -27,6 +48,18 @@ export async function toggleArchived(app: App, { id, archived }: Session): Promi
   leaveChat(app, id);
   const undo = () => void sessions.patch(id, { archived: false });
   app.toasts.show("Chat archived", { name: "Undo", run: undo });
+}
+
+/** Archives several chats, or takes them out of the archive. Returns whether all of them were changed. */
+export async function archiveChats(app: App, chats: readonly Session[], archived: boolean): Promise<boolean> {
+  const { sessions, toasts } = app;
+  const others = chats.filter((chat) => chat.archived !== archived);
+  const changed = await sessions.patchAll(others, () => ({ archived }));
+  if (archived) for (const { id } of changed) leaveChat(app, id);
+  const count = `${changed.length} ${changed.length === 1 ? "chat" : "chats"}`;
+  const undo = () => void sessions.patchAll(changed, () => ({ archived: !archived }));
+  if (changed.length) toasts.show(`${count} ${archived ? "archived" : "unarchived"}`, { name: "Undo", run: undo });
+  return changed.length === others.length;
 }
 
 const isShown = ({ thread }: App, sid: string): boolean =>

@@ -10,7 +10,8 @@ export function useDrawer(open: boolean): void {
     document.querySelector<HTMLElement>("nav [aria-label='Close sidebar']")?.focus();
     openDrawerEntry();
     const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && !document.querySelector("dialog[open], :popover-open")) closeSidebar();
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (!document.querySelector("dialog[open], :popover-open")) closeSidebar();
     };
     addEventListener("keydown", onKeyDown);
     addEventListener("popstate", closeSidebar);

@@ -16,8 +16,10 @@ export function ItemList({ children, label }: { children: ReactNode; label?: str
 
 export type StatusKind = "good" | "bad" | "warning" | "neutral";
 
+export type ItemStatus = { text: string; kind: StatusKind };
+
 interface ItemProps {
-  status?: { text: string; kind: StatusKind } | undefined;
+  status?: ItemStatus | undefined;
   title: ReactNode;
   facts?: readonly (string | false | null | undefined)[];
   /** Shown below the facts. */

@@ -6,7 +6,7 @@ import { InlineCode } from "./InlineCode.tsx";
 import styles from "./Picker.module.css";
 import text from "./text.module.css";
 
-export interface Choice {
+export interface PickerItem {
   readonly id: string;
   readonly name: string;
   readonly note?: string | undefined;
@@ -19,7 +19,7 @@ export interface Choice {
   readonly found?: boolean;
 }
 
-interface Props<T extends Choice> {
+interface Props<T extends PickerItem> {
   /** The name of the search field, also shown as its placeholder. */
   label: string;
   choices: readonly T[];
@@ -28,7 +28,7 @@ interface Props<T extends Choice> {
   onQuery?: (query: string) => void;
 }
 
-function matches(choice: Choice, query: string): boolean {
+function matches(choice: PickerItem, query: string): boolean {
   if (choice.found) return true;
   const searched = `${choice.name} ${choice.note ?? ""} ${choice.detail ?? ""} ${choice.group}`.toLowerCase();
   return query
@@ -37,7 +37,7 @@ function matches(choice: Choice, query: string): boolean {
     .every((word) => searched.includes(word));
 }
 
-export function Picker<T extends Choice>({ label, choices, onChoose, autoFocus = false, onQuery }: Props<T>) {
+export function Picker<T extends PickerItem>({ label, choices, onChoose, autoFocus = false, onQuery }: Props<T>) {
   const [query, setQuery] = useState("");
   const [cursor, setCursor] = useState(0);
   const id = useId();

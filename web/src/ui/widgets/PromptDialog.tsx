@@ -7,7 +7,7 @@ import { Button, FormButtons } from "./buttons.tsx";
 import { Dialog, dialogBodyClass } from "./Dialog.tsx";
 import forms from "./forms.module.css";
 
-export function PromptDialog() {
+export default function PromptDialog() {
   const request = useStore(dialogRequest);
   return request && <OpenPrompt key={request.title} request={request} />;
 }

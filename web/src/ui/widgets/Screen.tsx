@@ -18,18 +18,23 @@ export function usePageTitle(title: string): void {
 interface HeaderProps {
   title: string;
   note?: string | undefined;
+  /** Shown before the title. */
+  mark?: ReactNode;
   children?: ReactNode;
 }
 
 /** Shows the title, also as the document's, after the note; opens the sidebar on narrow screens; `children` are the actions. */
-export function ScreenHeader({ title, note, children }: HeaderProps) {
+export function ScreenHeader({ title, note, mark, children }: HeaderProps) {
   const collapsed = useStore(sidebarCollapsed);
   usePageTitle(note ? `${note} · ${title}` : title);
   return (
     <header className={styles.header}>
       <IconButton name="Open sidebar" icon="menu" className={text.onlyNarrow} onClick={openSidebar} />
       {collapsed && <IconButton name="Show sidebar" icon="sidebar" className={text.onlyWide} onClick={toggleSidebar} />}
-      <h1 className={classNames(text.ellipsis, styles.title)}>{title}</h1>
+      <h1 className={classNames(text.ellipsis, styles.title)}>
+        {mark}
+        {title}
+      </h1>
       {children}
     </header>
   );
@@ -38,16 +43,20 @@ export function ScreenHeader({ title, note, children }: HeaderProps) {
 /** A screen whose content scrolls below its header. */
 export function ScrollingScreen({
   title,
+  mark,
   actions,
   children,
 }: {
   title: string;
+  mark?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
 }) {
   return (
     <div className={styles.scrolling} data-scroll-container>
-      <ScreenHeader title={title}>{actions}</ScreenHeader>
+      <ScreenHeader title={title} mark={mark}>
+        {actions}
+      </ScreenHeader>
       {children}
     </div>
   );

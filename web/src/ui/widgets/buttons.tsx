@@ -61,7 +61,7 @@ export function CopyButton({ text, name = "Copy" }: { text: () => string; name?:
 }
 
 /** The clipboard API needs https or localhost; copying a selection works everywhere. */
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text).catch(() => undefined);
   const area = document.createElement("textarea");
   area.value = text;

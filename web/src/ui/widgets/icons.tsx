@@ -20,6 +20,9 @@ const PATHS = {
   clip: "M8 12l5-5a3 3 0 0 1 4.5 4L10 18.5A4.5 4.5 0 0 1 3.5 12L11 4.5",
   left: "M14 6l-6 6 6 6",
   right: "M10 6l6 6-6 6",
+  up: "M6 14l6-6 6 6",
+  quote: "M5 7h5v5c0 3-2 5-5 5M14 7h5v5c0 3-2 5-5 5",
+  printer: "M7 8V4h10v4M7 16H4V8h16v8h-3M7 13h10v7H7z",
   down: "M6 10l6 6 6-6",
   close: "M6 6l12 12M18 6L6 18",
   play: "M8 5l11 7-11 7z",
@@ -28,6 +31,7 @@ const PATHS = {
   archive: "M4 5h16v4H4zM6 9v10h12V9M10 13h4",
   trash: "M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13",
   tool: "M14 6a4 4 0 0 0-5 5l-6 6 3 3 6-6a4 4 0 0 0 5-5l-3 3-2-1-1-2z",
+  letter: "M5 8V5h14v3M12 5v14M9 19h6",
   spark: "M12 3v6M12 15v6M3 12h6M15 12h6",
   compare: "M4 5h7v14H4zM13 5h7v14h-7z",
   activity: "M3 12h4l3-8 4 16 3-8h4",
@@ -35,9 +39,14 @@ const PATHS = {
   record: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2",
   sliders:
     "M4 8h8M18 8h2M4 16h2M12 16h8M15 5.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5zM9 13.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5z",
+  terminal: "M4 5h16v14H4zM8 10l2.5 2L8 14M12.5 15H16",
   folder: "M4 6h6l2 2h8v10H4z",
+  project: "M4 9h16v11H4zM6.5 6h11M9 3h6",
+  share: "M12 15V4M8 7.5l4-4 4 4M7 11H5v9h14v-9h-2",
   tag: "M4 4h8l8 8-8 8-8-8zM8 8h.01",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
+  upload: "M12 15V4M7 8.5l5-5 5 5M5 20h14",
+  download: "M12 4v11M7 10.5l5 5 5-5M5 20h14",
   brain: "M9 4a4 4 0 0 0-3 6.5A4 4 0 0 0 8 18h1V4zM15 4a4 4 0 0 1 3 6.5A4 4 0 0 1 16 18h-1V4z",
 } as const;
 

@@ -2,7 +2,7 @@
 
 import type { Part, ToolPart } from "./types.ts";
 
-/** The same text as `holdfast.core.late_grants.NO_ANSWER`. */
+/** The same text as `holdfast.core.late_approvals.NO_ANSWER`. */
 const NO_ANSWER = "Nobody answered in time, so it was denied.";
 
 export function unansweredCalls(parts: readonly Part[]): readonly ToolPart[] {

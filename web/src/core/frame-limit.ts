@@ -1,4 +1,4 @@
-/** Limits how many frames the page has at the same time: each one takes the memory and the start of a page. */
+/** Limits how many iframes (of diagrams) the page has at the same time: each takes the memory and the start of a page. */
 export class FrameSlots {
   /** The functions that remove the frames, oldest first. */
   private readonly holders = new Set<() => void>();

@@ -1,0 +1,16 @@
+// Which models a person is offered, and what they are called.
+
+import type { Model } from "./types.ts";
+
+const DEMO = "demo";
+
+/** The scripted demo is no language model: it is offered only where there is nothing else, or where it is in use. */
+export function offeredModels(models: readonly Model[], used: string | null = null): readonly Model[] {
+  const others = models.filter(({ provider, id }) => provider !== DEMO || id === used);
+  return others.some(({ available, provider }) => available && provider !== DEMO) ? others : models;
+}
+
+/** The name of a model; its id if it is not listed, such as one of an agent program. */
+export function modelName(models: readonly Model[], id: string): string {
+  return models.find((model) => model.id === id)?.name ?? id;
+}

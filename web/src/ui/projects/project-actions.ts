@@ -1,0 +1,82 @@
+// Actions on a whole project, from the list of chats and from its page, and moving chats to a project.
+
+import { errorMessage } from "../../core/api.ts";
+import type { App } from "../../core/app.ts";
+import * as calls from "../../core/project-calls.ts";
+import type { Project } from "../../core/projects.ts";
+import type { Session } from "../../core/types.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
+import { withoutRoot } from "../root-path.ts";
+import { navigate } from "../router.tsx";
+
+/** Returns whether the change was made. Its problem is shown otherwise. */
+async function attempt(app: App, work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    await app.projects.refresh();
+    return true;
+  } catch (error) {
+    app.problem.set(errorMessage(error));
+    return false;
+  }
+}
+
+export async function createProject(app: App): Promise<void> {
+  const name = (await askText("New project", "Name", "", false, "Create"))?.trim().slice(0, 200);
+  if (!name) return;
+  await attempt(app, async () => {
+    const { id } = await calls.createProject(app.api, { name });
+    navigate(`/projects/${id}`);
+  });
+}
+
+export async function renameProject(app: App, project: Project): Promise<void> {
+  const name = (await askText("Rename project", "Name", project.name))?.trim().slice(0, 200);
+  if (!name || name === project.name) return;
+  if (app.newChat.choices.get().project === project.name) app.newChat.choose({ project: name });
+  const renamed = await attempt(app, () => calls.patchProject(app.api, project.id, { name }));
+  if (renamed) app.toasts.show(`Renamed to ${name}`);
+}
+
+export async function toggleProjectArchived(app: App, { id, name, archived }: Project): Promise<void> {
+  if (!archived) {
+    const detail = "The project and its chats leave the lists. You can restore them on the page of projects.";
+    if (!(await askConfirmation(`Archive project “${name}”?`, detail, "Archive")).confirmed) return;
+  }
+  const set = (value: boolean) => attempt(app, () => calls.patchProject(app.api, id, { archived: value }));
+  if (!(await set(!archived))) return;
+  void app.sessions.refresh();
+  const undo = async () => (await set(archived)) && void app.sessions.refresh();
+  app.toasts.show(archived ? "Project restored" : "Project archived", { name: "Undo", run: () => void undo() });
+}
+
+export async function deleteProject(app: App, { id, name, chats }: Project): Promise<void> {
+  const counted = chats === 1 ? "Its chat is" : "Its chats are";
+  const { confirmed, optionChecked } = await askConfirmation(
+    `Delete project “${name}”?`,
+    `Its instructions, files and own memories are deleted. ${counted} kept, without a project. This can’t be undone.`,
+    "Delete",
+    "Also delete its chats, archived ones too",
+  );
+  if (!confirmed) return;
+  const deleted = await attempt(app, () => calls.deleteProject(app.api, id, optionChecked));
+  if (app.newChat.choices.get().project === name) app.newChat.choose({ project: null });
+  if (withoutRoot(location.pathname) === `/projects/${id}`) navigate("/projects");
+  void app.sessions.refresh();
+  if (deleted) app.toasts.show(optionChecked ? "Project and chats deleted" : "Project deleted");
+}
+
+/** Moves chats to a project, or to none. Returns whether all of them were moved. */
+export async function moveChats(app: App, chats: readonly Session[], project: string | null): Promise<boolean> {
+  const { sessions, toasts } = app;
+  const others = chats.filter((chat) => chat.project !== project);
+  if (!others.length) return true;
+  const moved = await sessions.patchAll(others, () => ({ project }));
+  if (!moved.length) return false;
+  void app.projects.refresh();
+  const undo = () => void sessions.patchAll(moved, (chat) => ({ project: chat.project }));
+  const from = moved.every((chat) => chat.project === moved[0]?.project) ? moved[0]?.project : null;
+  const text = project === null ? `Removed from ${from ?? "projects"}` : `Moved to ${project}`;
+  toasts.show(text, { name: "Undo", run: undo });
+  return moved.length === others.length;
+}
