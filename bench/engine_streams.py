@@ -95,7 +95,7 @@ class CommonStart(SharedTimers):
 class PacedAgent:
     """Waits for `go`, streams tokens and waits for `finish`, so that streaming and ending are separate."""
 
-    can_park = can_resume = False
+    can_park = can_resume = can_steer = False
 
     def __init__(self, scenario: EngineScenario, timers: SharedTimers) -> None:
         self._scenario = scenario

@@ -17,10 +17,10 @@ from time import perf_counter
 import anyio
 import uvloop
 
-from holdfast.agents.scripted import ScriptedAgent
+from holdfast.agents.scripted_agent import ScriptedAgent
 from holdfast.app import open_node, tune_gc
-from holdfast.bench import seed as seed_sessions
-from holdfast.bench.seed import COMMON, RARE, Plan, message_id, session_id
+from holdfast.bench_data import seed as seed_sessions
+from holdfast.bench_data.seed import COMMON, RARE, Plan, message_id, session_id
 from holdfast.core.events import RunStarted, TextDelta, entry
 from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.lease import Lease

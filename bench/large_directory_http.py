@@ -12,7 +12,7 @@ from bench.load_client import spread
 from bench.process_usage import MonitoredProcess
 from bench.servers import configure, free_port, request, wait_for
 from bench.worker_process import WorkerProcess, bench_directory
-from holdfast.bench.seed import COMMON, RARE, session_id
+from holdfast.bench_data.seed import COMMON, RARE, session_id
 
 
 def measure_server(

@@ -42,17 +42,27 @@ class TurnScenario:
     """Whether LiteLLM and Open WebUI are measured too."""
 
 
+_WAVES = {1: {1: 25, 50: 25, 500: 15, 2000: 10}, 100: {1: 4, 50: 4, 500: 3, 2000: 2}, 1000: {}}
+"""By turns at once and tokens; otherwise one."""
+_TARGETS = {1: 2.0, 500: 1.0, 2000: 0.9}
+"""Highest acceptable CPU relative to the relay, by tokens, for 100 turns at once."""
+
+
 def _scenarios() -> Iterator[TurnScenario]:
-    yield TurnScenario("1 turn of 1 token", 1, 1, waves=25)
-    yield TurnScenario("1 turn of 500 tokens", 1, 500, waves=15)
-    for tokens, waves, target in ((1, 4, 2.0), (50, 4, None), (500, 3, 1.0), (2000, 2, 0.9)):
-        for chunked in (True, False):
-            kind = "" if chunked else ", unchunked"
-            name = f"100 turns of {tokens:,} token{'s' if tokens > 1 else ''}{kind}"
-            limit = 4.0 if tokens == 1 else None
-            yield TurnScenario(name, 100, tokens, None, chunked, waves, target, limit, tokens in (1, 500) and chunked)
-    yield TurnScenario("1,000 turns of 1 token", 1000, 1)
-    yield TurnScenario("1,000 turns of 50 tokens", 1000, 50)
+    for turns, waves in _WAVES.items():
+        for tokens in (1, 50, 500, 2000):
+            for chunked in (True, False):
+                yield TurnScenario(
+                    f"{turns:,} turn{'s' if turns > 1 else ''} of {tokens:,} token{'s' if tokens > 1 else ''}"
+                    + ("" if chunked else ", unchunked"),
+                    turns,
+                    tokens,
+                    chunked=chunked,
+                    waves=waves.get(tokens, 1),
+                    target=_TARGETS.get(tokens) if turns == 100 else None,
+                    target_ms=4.0 if (turns, tokens) == (100, 1) else None,
+                    peers=chunked and turns <= 100,
+                )
     yield TurnScenario("1,000 turns of 200 tokens x 20/s", 1000, 200, 20.0, target=0.8)
 
 

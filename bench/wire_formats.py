@@ -23,7 +23,6 @@ from holdfast.server.event_stream import Write
 from holdfast.server.openai.chat_chunks import ChatChunks
 from holdfast.server.openai.json_bytes import dump
 from holdfast.server.openai.response_events import ResponseEvents
-from holdfast.server.openai.streaming import write_translated
 from holdfast.server.openai.translator import Translator
 
 Wire = Literal["native", "responses", "chat"]
@@ -52,7 +51,12 @@ def handler(wire: Wire, write: Write) -> Callable[[Sequence[ev.Entry]], object]:
         fields = {"object": "chat.completion.chunk", "created": 1, "model": "some/model"}
         constant = dump({"id": "chatcmpl-01m7g6069648tkyybdjjb1e1w7", **fields})
         translator = ChatChunks(constant, include_usage=False, server_tools=False)
-    return partial(write_translated, write, translator)
+    return partial(_write_translated, write, translator)
+
+
+def _write_translated(write: Write, translator: Translator, entries: Sequence[ev.Entry]) -> bool:
+    frames = translator.feed(entries)
+    return not frames or write(b"".join(frames))
 
 
 def measure(wire: Wire, tokens: int) -> WireFormatResult:

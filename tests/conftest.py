@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.nursery import ForkServer, hash_passwords_quickly
+from tests.fork_server import ForkServer, hash_passwords_quickly
 
 pytest.register_assert_rewrite("holdfast.testing.contracts")  # suites that live in the package
 

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, ScriptedAgent
+from holdfast.agents.scripted_agent import Action, ScriptedAgent
 from holdfast.core.errors import JournalPrunedError
 from holdfast.core.events import Decision, Entry, Event, Failure
 from holdfast.core.ids import LOCAL, ApprovalId, FileId, MessageId, NodeId, OwnerId, RunId, SessionId
@@ -28,9 +28,11 @@ from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.agent import Agent, AgentLookup, AgentOutput, Turn
 from holdfast.ports.clock import Clock
-from holdfast.ports.files import Files, Workspaces
+from holdfast.ports.files import Files, WorkspaceEraser
 from holdfast.ports.journal import Journal
 from holdfast.ports.memory import MemoryProviders
+from holdfast.ports.prices import PriceTable
+from holdfast.ports.push import PushService
 from holdfast.ports.store import Approval, Store, StoredFile
 from holdfast.ports.tracing import SpanExporter
 from holdfast.ports.wakeups import Wakeups
@@ -38,10 +40,17 @@ from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import InMemoryJournal, InMemoryStore, InMemoryWakeups
 from holdfast.storage.sqlite import open_embedded
 from holdfast.testing import CountingIds, FakeClock, FaultyJournal, FaultyStore
-from tests.taps import GUARD as GUARD
-from tests.taps import Hold, Tap, Tapped, appends, until
+from tests.storage_interceptors import GUARD as GUARD
+from tests.storage_interceptors import Hold, Tap, Tapped, appends, until
 
-QUICK = EngineSettings(drain=0.0, poll=0.05, sweep=3600.0, storage_retry_time=0.0, cancel_wait=GUARD, fence_wait=GUARD)
+QUICK = EngineSettings(
+    drain_time=0.0,
+    poll_interval=0.05,
+    sweep_interval=3600.0,
+    storage_retry_time=0.0,
+    cancel_wait=GUARD,
+    fence_wait=GUARD,
+)
 """Nothing lingers: draining is at once, storage that fails is given up at once, and chores run when a test calls
 `tick`. What should happen may take as long as a busy machine needs."""
 
@@ -139,6 +148,7 @@ class Freehand:
     play: Play
     can_park: bool = True
     can_resume: bool = True
+    can_steer: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         return await self.play(turn, out)
@@ -390,12 +400,14 @@ async def running(
     cluster: bool = False,
     tap: Tap | None = None,
     files: Files | None = None,
-    workspaces: Workspaces | None = None,
+    workspaces: WorkspaceEraser | None = None,
     memory: MemoryProviders | None = None,
     wakeups: Wakeups | None = None,
     clock: Clock | None = None,
     journal_away: bool = False,
     span_exporter: SpanExporter | None = None,
+    prices: PriceTable | None = None,
+    push: PushService | None = None,
     **changes: Any,
 ) -> AsyncIterator[Running]:
     """An engine that is stopped in an orderly way at the end, unless it crashed or its scope was cancelled before."""
@@ -419,6 +431,8 @@ async def running(
             workspaces=workspaces,
             memory=memory,
             span_exporter=span_exporter,
+            prices=prices,
+            push=push,
         )
         finished = anyio.Event()
 

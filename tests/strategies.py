@@ -22,6 +22,7 @@ from holdfast.core.parts import (
     PlanPart,
     ReasoningPart,
     RememberedPart,
+    SteeredPart,
     TextPart,
     ToolPart,
     ToolState,
@@ -95,6 +96,7 @@ def parts(strings: SearchStrategy[str] = TEXTS, states: tuple[ToolState, ...] = 
         st.builds(FilePart, st.builds(FileId, strings), strings, strings, st.integers(0, 2**40)),
         st.builds(RememberedPart, memories(strings)),
         st.builds(PlanPart, plans(strings)),
+        st.builds(SteeredPart, st.builds(MessageId, strings), strings),
     )
 
 
@@ -124,6 +126,7 @@ _KNOWN_TYPES: Final = ev.TERMINAL_TYPES | frozenset(
         "input.resolved",
         "memory.recalled",
         "plan.updated",
+        "message.steered",
         "usage",
     ]
 )
@@ -182,6 +185,7 @@ def events_by_type(strings: SearchStrategy[str] = TEXTS) -> dict[type[ev.Event],
         ),
         ev.MemoryRecalled: st.builds(ev.MemoryRecalled, memories(strings)),
         ev.PlanUpdated: st.builds(ev.PlanUpdated, plans(strings)),
+        ev.MessageSteered: st.builds(ev.MessageSteered, st.builds(MessageId, strings), strings),
         ev.Usage: usages(),
         ev.RunEnded: endings(strings),
         ev.UnknownEvent: st.builds(ev.UnknownEvent, unknown_types(), st.dictionaries(strings, json, max_size=3)),
@@ -223,7 +227,10 @@ _FEW_PIECES: Final = st.lists(_PIECES, max_size=2)
 _ARGS: Final[SearchStrategy[Json]] = st.none() | st.dictionaries(_PIECES, st.integers(0, 9) | _PIECES, max_size=1)
 _RESULTS: Final[SearchStrategy[Json]] = _ARGS | _PIECES
 _PLANS: Final = st.builds(ev.PlanUpdated, plans(_PIECES))
-_SPEECH: Final = st.lists(st.builds(ev.TextDelta, _PIECES) | st.builds(ev.ReasoningDelta, _PIECES) | _PLANS, max_size=4)
+_STEERED: Final = st.builds(ev.MessageSteered, st.just(MessageId("msg_steered")), _PIECES)
+_SPEECH: Final = st.lists(
+    st.builds(ev.TextDelta, _PIECES) | st.builds(ev.ReasoningDelta, _PIECES) | _PLANS | _STEERED, max_size=4
+)
 _USAGES: Final = usages()
 _SEEDS: Final = st.builds(
     ev.MessageSeeded,

@@ -14,7 +14,7 @@ from holdfast.cli.context import CliContext
 from holdfast.config import Config, LoadedConfig
 from holdfast.core.errors import ConfigError
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.tools.mcp.tool_mapping import HttpServer, StdioServer
+from holdfast.tools.mcp.server_config import HttpServer, StdioServer
 
 
 class Load:
@@ -139,14 +139,14 @@ def test_each_setting_knows_its_source_and_masks_secrets(load: Load) -> None:
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"HOLDFAST_PORT": "http"}, "HOLDFAST_PORT: must be a valid integer; found 'http'"),
+        ({"HOLDFAST_PORT": "http"}, "HOLDFAST_PORT: must be a whole number; found 'http'"),
         ({"HOLDFAST_PORT": "70000"}, "HOLDFAST_PORT: must be less than or equal to 65535"),
-        ({"HOLDFAST_AUTO_CONTINUE": "maybe"}, "HOLDFAST_AUTO_CONTINUE: must be a valid boolean; found 'maybe'"),
+        ({"HOLDFAST_AUTO_CONTINUE": "maybe"}, "HOLDFAST_AUTO_CONTINUE: must be true or false; found 'maybe'"),
         ({"HOLDFAST_LOG_LEVEL": "loud"}, "HOLDFAST_LOG_LEVEL: must be 'debug', 'info', 'warning' or 'error'"),
         ({"HOLDFAST_DRAIN": "-1"}, "HOLDFAST_DRAIN: must be greater than or equal to 0"),
         ({"HOLDFAST_HEARTBEAT": "nan"}, "HOLDFAST_HEARTBEAT"),
         ({"HOLDFAST_LEASE_TIME": "0"}, "HOLDFAST_LEASE_TIME: must be greater than or equal to 1"),
-        ({"HOLDFAST_CONFIG": "/nowhere.toml"}, "/nowhere.toml: cannot be read: no such file"),
+        ({"HOLDFAST_CONFIG": "/nowhere.toml"}, "/nowhere.toml: cannot be read: there is no such file"),
         ({"HOLDFAST_STORE_URL": "mysql://me:swordfish@db/x"}, "must start with postgresql:// or postgres://"),
         ({"HOLDFAST_JOURNAL_URL": "redis://cache"}, "HOLDFAST_JOURNAL_URL: needs store_url"),
         (
@@ -169,24 +169,24 @@ def test_a_wrong_variable_is_named(load: Load, variables: dict[str, Any], messag
         ("prot = 1", ": 'prot' is not a setting; expected one of data_dir, host, port"),
         ("port = true", ", port: must be a number"),
         ("port = ", ": cannot be read: Invalid value"),
-        ("host = 5", ", host: must be a valid string; found 5"),
+        ("host = 5", ", host: must be a string in quotes; found 5"),
         ("providers = 5", ", providers: must be a section: write [providers]"),
         ('[providers]\nwork = "x"', ", [providers] work: must be a section: write [providers.work]"),
         ('[providers.work]\nkind = "opanai"', ", [providers.work] kind: must be 'openai', "),
         ('[providers.work]\nmodel = "a"', ", [providers.work]: 'model' is not a setting; expected one of kind, "),
-        ('[providers.work]\nmodels = "a"', ", [providers.work] models: must be a valid list; found 'a'"),
-        ("[providers.work]\nmodels = [1]", ", [providers.work] models: must be a valid string; found 1"),
-        ("[providers.work]\nbase_url = 1", ", [providers.work] base_url: must be a valid string; found 1"),
-        ('[providers.work]\ncontext = "9k"', ", [providers.work] context: must be a valid integer; found '9k'"),
+        ('[providers.work]\nmodels = "a"', ", [providers.work] models: must be a list in brackets; found 'a'"),
+        ("[providers.work]\nmodels = [1]", ", [providers.work] models: must be a string in quotes; found 1"),
+        ("[providers.work]\nbase_url = 1", ", [providers.work] base_url: must be a string in quotes; found 1"),
+        ('[providers.work]\ncontext = "9k"', ", [providers.work] context: must be a whole number; found '9k'"),
         ("[providers.work]\ncontext = true", ", [providers.work] context: must be a number"),
-        ("[providers.work]\nheaders = { a = 1 }", ", [providers.work.headers] a: must be a valid string"),
+        ("[providers.work]\nheaders = { a = 1 }", ", [providers.work.headers] a: must be a string in quotes"),
         ('[providers.work]\nabilities = ["fly"]', ", [providers.work] abilities: must be 'tools', "),
         ("[mcp.x]\nargs = []", ", [mcp.x]: must have either a command or a url"),
         ('[mcp.x]\ncommand = "a"\nurl = "b"', ", [mcp.x]: must have either a command or a url"),
         ('[mcp.x]\nurl = "b"\nargs = ["c"]', ", [mcp.x]: args cannot be combined with url"),
-        ('[mcp.x]\ncommand = "a"\ntrusted = "maybe"', ", [mcp.x] trusted: must be a valid boolean; found 'maybe'"),
+        ('[mcp.x]\ncommand = "a"\ntrusted = "maybe"', ", [mcp.x] trusted: must be true or false; found 'maybe'"),
         ('[tools]\nshell = "perhaps"', ", [tools] shell: must be 'allow', 'ask' or 'deny'; found 'perhaps'"),
-        ("[models]\ndefault = 1", ", [models] default: must be a valid string; found 1"),
+        ("[models]\ndefault = 1", ", [models] default: must be a string in quotes; found 1"),
         ('[models]\nfavourite = "a/b"', ", [models]: 'favourite' is not a setting; expected one of default"),
         ('[memory]\nprovider = "elephant"', ", [memory] provider: must be 'notes', 'openviking' or 'none'"),
         ('[memory]\nextract = "magic"', ", [memory] extract: must be 'model' or 'rules'; found 'magic'"),

@@ -26,12 +26,12 @@ from holdfast.config import (
     ShellSection,
 )
 from holdfast.server.app import native_endpoints
+from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
-from tests.http.conftest import http_nursery, start
-from tests.nursery import ForkServer, Nursery
+from tests.http.conftest import http_forker, start
 
-__all__ = ["http_nursery", "server", "start"]
+__all__ = ["http_forker", "server", "start"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 TUTORIAL = DOCS / "tutorial.md"
@@ -113,6 +113,7 @@ def test_agents_of_the_guide_are_valid(tmp_path: Path) -> None:
     assert (programs["hermes"].command, programs["hermes"].args) == ("hermes", ("acp",))
     assert programs["hermes"].env == {"HERMES_HOME": "/srv/hermes"}
     assert (programs["mine"].args, programs["mine"].answer_within) == (("--acp",), 60)
+    assert "hermes-gateway" not in programs  # which is no program
 
 
 def test_calls_of_the_agents_guide_work(tmp_path: Path, fork_server: ForkServer) -> None:
@@ -124,9 +125,9 @@ def test_calls_of_the_agents_guide_work(tmp_path: Path, fork_server: ForkServer)
     section = {"command": sys.executable, "args": ["-m", "tests.acp.scripted_program", str(tmp_path)]}
     agents = {"hermes": {**section, "env": {"PYTHONPATH": str(DOCS.parent)}}}
     text = example(DOCS / "how-to" / "agents.md", "bash").replace("~/project", str(tmp_path))
-    nursery = Nursery(fork_server, "tests.chat.server")
+    forker = ServerForker(fork_server, "tests.chat.server")
     settings = {"agents": agents, "agent_directories": [str(tmp_path)], "environment": {}}
-    with Served(nursery, tmp_path / "data", **settings) as served:
+    with Served(forker, tmp_path / "data", **settings) as served:
         environ = {"HOLDFAST_URL": served.ready().url, "PATH": os.environ["PATH"]}
         command = ["bash", "-euo", "pipefail", "-c", text]
         done = subprocess.run(command, check=False, env=environ, capture_output=True, text=True, timeout=100)

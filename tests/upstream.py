@@ -19,7 +19,7 @@ from typing import Any, TypeVar, assert_never
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
-from holdfast.agents.scripted import Gate
+from holdfast.agents.scripted_agent import Gate
 
 U = TypeVar("U", bound="Upstream")
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.chat.conftest import chat_nursery, settings, up
-from tests.chat.stage import Stage
+from tests.chat.conftest import chat_forker, settings, up
+from tests.chat.model_server import ScriptedModelServer
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
 from tests.http.streams import until
-from tests.nursery import Nursery
-from tests.preloading import Preloaded
+from tests.program_forker import Preloaded
 
-__all__ = ["chat_nursery", "up"]
+__all__ = ["chat_forker", "up"]
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def program(tmp_path: Path, preloaded: Preloaded) -> Program:
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery, up: Stage, program: Program) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker, up: ScriptedModelServer, program: Program) -> Iterator[Start]:
     def make(section: dict[str, Any] | None = None, **changes: Any) -> Served:
         agents = {"agents": {"scripted": program.section(**(section or {}))}}
-        return Served(chat_nursery, tmp_path / "data", **settings(up, more=agents, **changes))
+        return Served(chat_forker, tmp_path / "data", **settings(up, more=agents, **changes))
 
     with starting(make) as begin:
         yield begin

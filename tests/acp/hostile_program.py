@@ -109,6 +109,13 @@ def prompt(number: object) -> None:
             body = [{"type": "content", "content": {"type": "text", "text": "z" * 1_000_000}}]
             for _ in range(50):
                 update(sessionUpdate="tool_call_update", toolCallId="t", content=body)
+        case "30 MB in a line" | "33 MB in a line":
+            tool("t")
+            text = "z" * (int(BEHAVIOUR[:2]) * 2**20) + " the end"
+            body = [{"type": "content", "content": {"type": "text", "text": text}}]
+            update(sessionUpdate="tool_call_update", toolCallId="t", status="completed", content=body)
+        case "names its variables":
+            say(f"{' '.join(sorted(os.environ))}. ")
         case "50 MB in a line":
             raw('{"text": "')
             for _ in range(50):
@@ -129,6 +136,13 @@ def prompt(number: object) -> None:
                 raw(line + "\n")
             raw('{"jsonrpc": "2.0", "id": 99, "error": "not an object"}\n' + '{"method": 7}\n' + "[" * 100_000 + "\n")
             os.write(1, b"\xff\xfe\n")
+        case "endless garbage":
+            raw("not json\n" * 20_000)
+            time.sleep(3600)
+        case "open tools":
+            for n in range(40):
+                tool(f"t{n}")
+            time.sleep(3600)
         case "bad updates":
             for fields in (
                 {},
@@ -248,6 +262,10 @@ def prompt(number: object) -> None:
             return
         case "error as text":
             say("\n")
+        case "error with data":
+            data = {"message": "No credits left.", "stack": ["a", "b"]}
+            send({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "Internal error", "data": data}})
+            return
         case "no reason":
             send({"jsonrpc": "2.0", "id": number, "result": None})
             return
@@ -280,9 +298,24 @@ def main() -> None:
             case "initialize":
                 version = 9 if BEHAVIOUR == "another version" else 1
                 result = {"protocolVersion": version, "agentCapabilities": {"loadSession": True}}
+                if BEHAVIOUR == "odd ways to log in":
+                    result["authMethods"] = 7
+                if BEHAVIOUR == "no initialize":
+                    data = {"details": "Set API_KEY first."}
+                    problem = {"code": -32603, "message": "Internal error", "data": data}
+                    send({"jsonrpc": "2.0", "id": message["id"], "error": problem})
+                    continue
             case "session/new":
                 if BEHAVIOUR == "dies at new":
                     die()
+                if BEHAVIOUR == "odd ways to log in":
+                    problem = {"code": -32000, "message": "Authentication required", "data": ["x"]}
+                    send({"jsonrpc": "2.0", "id": message["id"], "error": problem})
+                    continue
+                if BEHAVIOUR == "needs a login":
+                    problem = {"code": -32000, "message": "Authentication required"}
+                    send({"jsonrpc": "2.0", "id": message["id"], "error": problem})
+                    continue
                 result = {} if BEHAVIOUR == "no session id" else {"sessionId": "s"}
             case "session/load":
                 if BEHAVIOUR == "endless replay":

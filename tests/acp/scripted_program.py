@@ -27,11 +27,17 @@ from acp.schema import (
     ElicitationFormSessionMode,
     Implementation,
     InitializeResponse,
+    ListSessionsResponse,
     LoadSessionResponse,
     NewSessionResponse,
     PromptResponse,
     RequestPermissionRequest,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
     SessionNotification,
+    SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     Usage,
 )
@@ -61,9 +67,39 @@ class ScriptedProgram:
             protocol_version = 7
         return InitializeResponse(
             protocol_version=protocol_version,
-            agent_capabilities=AgentCapabilities(load_session=self._mode != "no-load"),
+            agent_capabilities=self._capabilities(),
             agent_info=Implementation(name="scripted", title="Scripted", version="1.2.3"),
         )
+
+    def _capabilities(self) -> AgentCapabilities:
+        if not self._mode.startswith("resumes"):
+            return AgentCapabilities(load_session=self._mode != "no-load")
+        lists = None if self._mode == "resumes-unlisted" else SessionListCapabilities()
+        session = SessionCapabilities(resume=SessionResumeCapabilities(), list=lists)
+        return AgentCapabilities(load_session=False, session_capabilities=session)
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        """One session per page."""
+        self._note("listed.jsonl", [cwd, cursor])
+        if self._mode == "resumes-list-fails":
+            raise RequestError(-32603, "the list is broken")
+        if self._mode == "resumes-endless-list":
+            return ListSessionsResponse(sessions=[], next_cursor="more")
+        found = sorted(file.name for file in self._home.glob("session-*"))
+        at = int(cursor or 0)
+        more = str(at + 1) if at + 1 < len(found) else None
+        page = [SessionInfo(session_id=name, cwd=str(cwd)) for name in found[at : at + 1]]
+        return ListSessionsResponse(sessions=page, next_cursor=more)
+
+    async def resume_session(self, cwd: str, session_id: str, **_: Any) -> ResumeSessionResponse:
+        """Replays too, as some programs do, and never says that a session is unknown."""
+        self._note("resumed.jsonl", session_id)
+        file = self._home / session_id
+        if file.exists():
+            await self._replay(session_id)
+        else:
+            file.write_text("")
+        return ResumeSessionResponse()
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         if self._mode == "login":
@@ -104,11 +140,14 @@ class ScriptedProgram:
                 await self._client.session_update(session_id, update_agent_message_text("again and again "))
                 await asyncio.sleep(0)
         if file.exists() and self._mode != "forgets":
-            for line in file.read_text().splitlines():
-                role, text = json.loads(line)
-                update = update_user_message if role == "user" else update_agent_message
-                await self._client.session_update(session_id, update(text_block(text)))
+            await self._replay(session_id)
         return LoadSessionResponse()
+
+    async def _replay(self, session_id: str) -> None:
+        for line in (self._home / session_id).read_text().splitlines():
+            role, text = json.loads(line)
+            update = update_user_message if role == "user" else update_agent_message
+            await self._client.session_update(session_id, update(text_block(text)))
 
     def _remember(self, session_id: str, role: str, text: str) -> None:
         with (self._home / session_id).open("a") as file:
@@ -233,7 +272,7 @@ def main(arguments: list[str]) -> int:
     if (home / "mode").exists() and (home / "mode").read_text() == "dies-at-start":
         sys.stderr.write("no configuration found\n")
         return 3
-    asyncio.run(run_agent(ScriptedProgram(home)))  # type: ignore[arg-type]
+    asyncio.run(run_agent(ScriptedProgram(home), use_unstable_protocol=True))  # type: ignore[arg-type]
     return 0
 
 

@@ -72,6 +72,17 @@ def test_a_form_that_cannot_be_shown_is_refused(start: Start, program: Program) 
     assert "input.requested" not in [frame.event for frame in served.events(rid)]
 
 
+def test_a_refusal_after_a_form_is_not_prompted_again(start: Start, program: Program) -> None:
+    """X5: the person is not asked the same again."""
+    served = start()
+    sid = open_session(served)
+    turn(served, sid, {"say": "one"})
+    rid = served.begin(sid, play(form(), {"stop": "refusal"}))
+    served.post(f"/api/runs/{rid}/inputs/{asked(served, rid)['request_id']}", {"action": "decline"})
+    assert served.ended(rid)["error"]["code"] == "refusal"
+    assert len(program.prompts) == 2
+
+
 def test_cancel_withdraws_a_form(start: Start, program: Program) -> None:
     """C6, X5: the form is withdrawn from the person, and the program answers the next turn in its session."""
     served = start()

@@ -12,10 +12,10 @@ import pytest
 
 from tests.acp.test_turns import _children
 from tests.chat.conftest import settings
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.streams import until
-from tests.nursery import Nursery
 
 PROGRAM: Final = Path(__file__).with_name("hostile_program.py")
 GOES_WELL: Final = (
@@ -50,7 +50,12 @@ FAILS: Final = {
     "another version": ("agent-version", "version 9"),
     "no session id": ("agent", "without an id"),
     "error": ("agent", "Internal error"),
-    "too much text": ("limit", "4194304 bytes"),
+    "error with data": ("agent", "answered session/prompt with an error: Internal error: No credits left."),
+    "no initialize": ("agent", "answered initialize with an error: Internal error: Set API_KEY first."),
+    "odd ways to log in": ("agent-login", "Authentication required. Log in with the program itself."),
+    "endless garbage": ("agent-gone", "It sent 10,000 lines in a row that are no messages"),
+    "open tools": ("agent", "more than 30 tools"),
+    "too much text": ("limit", "4 MB"),
     "cancels itself": ("agent-cancelled", "stopped by itself"),
     "50 MB in a line": ("agent-gone", "more than 2 MB"),
 }
@@ -71,7 +76,9 @@ OTHERS: Final = (
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
+def served(
+    tmp_path_factory: pytest.TempPathFactory, chat_forker: ServerForker, up: ScriptedModelServer
+) -> Iterator[Served]:
     """One server for all of them: none may spoil it for the others."""
     directory = tmp_path_factory.mktemp("hostile")
     command = ["-I", "-S", str(PROGRAM)]
@@ -86,9 +93,10 @@ def served(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: 
         "max_line": 2 * 2**20,
         "max_waiting": 50,
         "max_programs": 100,
+        "max_open_calls": 30,
     }
     changes = settings(up, more={"agents": agents}, program_limits=limits, engine={"max_output": 4 * 2**20})
-    with Served(chat_nursery, directory / "data", **changes) as server:
+    with Served(chat_forker, directory / "data", **changes) as server:
         yield server.ready()
         assert "Traceback" not in server.complaints, server.complaints
 
@@ -141,7 +149,27 @@ def test_a_failure_says_why_and_keeps_what_was_shown(served: Served, behaviour: 
     assert words in run["error"]["message"]
     assert stored(served, sid) == shown(frames)
     states = [part["state"] for part in served.answer(sid)["parts"] if part["type"] == "tool"]
-    assert states in ([], ["unknown"])
+    assert set(states) <= {"unknown"}
+    assert "{" not in run["error"]["message"]
+
+
+@pytest.mark.parametrize(("size", "reason"), [(30, None), (33, "It sent a message of more than 32 MB")])
+def test_a_line_may_have_32_mb(
+    tmp_path: Path, chat_forker: ServerForker, up: ScriptedModelServer, size: int, reason: str | None
+) -> None:
+    """X1: without another limit, a line of 30 MB is read, and the result in it is shortened; a longer one ends the
+    program."""
+    arguments = ["-I", "-S", str(PROGRAM), f"{size} MB in a line"]
+    agents = {"agents": {"large": {"command": sys.executable, "args": arguments}}}
+    with Served(chat_forker, tmp_path / "data", **settings(up, more=agents)) as served:
+        sid = served.ready().session(agent="large", title="A person's")
+        run = served.ended(served.begin(sid, "go"))
+        (part,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+        if reason is None:
+            assert (run["status"], part["state"], part["result"][-8:]) == ("complete", "done", " the end")
+        else:
+            assert (run["error"]["code"], part["state"]) == ("agent-gone", "unknown")
+            assert reason in run["error"]["message"]
 
 
 def test_requests_over_the_limit_are_refused(served: Served) -> None:

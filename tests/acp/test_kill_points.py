@@ -1,7 +1,7 @@
 """`kill -9` of the program and of the server at every point of a turn that has every kind of update. What was shown is
 stored, what the program did is done once, and the run continues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -44,13 +44,6 @@ EVENTS: Final = (
     "usage",
     "run.complete",
 )
-QUICK: Final = ("approval.requested", "approval.resolved", "input.requested")
-ACTIONS: Final = range(len(TURN))
-QUICK_ACTIONS: Final = (4, 9)
-
-
-def quick_or_long(points: Sequence[Any], quick: Sequence[Any]) -> list[Any]:
-    return [point if point in quick else pytest.param(point, marks=pytest.mark.soak) for point in points]
 
 
 def answer_until(served: Served, rid: str, follower: Follower, is_over: Callable[[], bool]) -> None:
@@ -92,7 +85,7 @@ def continue_run(served: Served, sid: str, rid: str, program: Program) -> None:
     assert (first["session"], first["pid"] != second["pid"]) == (second["session"], True)
 
 
-@pytest.mark.parametrize("point", quick_or_long(EVENTS, QUICK))
+@pytest.mark.parametrize("point", EVENTS)
 def test_the_server_is_killed_at(start: Start, program: Program, point: str) -> None:
     """X1, X3, X5: killed while it journals an event of this type, the server has stored what it showed; what needed
     permission ran only after the permission was stored, and nothing runs again."""
@@ -117,7 +110,7 @@ def test_the_server_is_killed_at(start: Start, program: Program, point: str) -> 
     assert program.lines("effects") == done
 
 
-@pytest.mark.parametrize("index", quick_or_long(ACTIONS, QUICK_ACTIONS))
+@pytest.mark.parametrize("index", range(len(TURN)))
 def test_the_program_is_killed_before(start: Start, program: Program, index: int) -> None:
     """X1, X3, X5: killed before this action, the program has done what came before; all of it was shown and is stored,
     what it had announced and not finished is *unknown*, and nothing runs again."""

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from tests.acp.adapters import PACKAGES, command, node_path
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
-from tests.nursery import Nursery
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(180)]
 
@@ -26,7 +26,7 @@ ASK_FOR_A_LOGIN: Final = ("codex", "gemini")  # before they open a session; the 
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker) -> Iterator[Start]:
     # Nothing listens on port 9: what a program wants from the internet fails at once.
     away = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1,localhost"}
     path = f"{node_path()}{os.pathsep}{os.environ['PATH']}"
@@ -37,7 +37,7 @@ def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
             name: {"command": command(program), "args": args, "env": env}
             for name, (program, args, _, _) in PROGRAMS.items()
         }
-        return Served(chat_nursery, tmp_path / "data", agents=sections, **changes)
+        return Served(chat_forker, tmp_path / "data", agents=sections, **changes)
 
     with starting(make) as begin:
         yield begin

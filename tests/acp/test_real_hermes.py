@@ -12,6 +12,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,14 +21,15 @@ from typing import Any, Final
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from tests.acp.test_late_approvals import NO_ANSWER
 from tests.acp.test_turns import _lives as lives
+from tests.chat.model_server import calls
 from tests.chat.questions import asked, effects
-from tests.chat.stage import calls
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
 from tests.http.streams import until
-from tests.nursery import Nursery
-from tests.upstream import Exchange, Hang, Head, Script, Upstream, answers, delta, listening, says, sse
+from tests.upstream import End, Exchange, Hang, Head, PauseAt, Script, Upstream, answers, delta, listening, says, sse
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(300)]
 
@@ -45,6 +47,8 @@ class ForHermes(Upstream):
         self.turns: list[list[Any]] = []  # The messages of each request that is no request for a title
 
     def script(self, exchange: Exchange) -> Script:
+        if exchange.path == "/go-on":
+            self.gate("half").open.set()
         if exchange.method != "POST":
             return [Head(404, {"Content-Length": "0"}, chunked=False)]
         body = exchange.json()
@@ -59,6 +63,9 @@ class ForHermes(Upstream):
             return says("And the rest.")
         if "hang" in text:
             return [Head(), *sse(delta(content="Half an answer. ")), Hang()]
+        if "pause" in text:
+            rest = sse(delta(content="And the end."), delta(finish="stop"), "[DONE]")
+            return [Head(), *sse(delta(content="Half an answer. ")), PauseAt("half"), *rest, End()]
         if "remove" in text:
             return calls(("call_1", "terminal", {"command": STAY if "stay" in text else REMOVE}))
         return says("Hello from the model.")
@@ -86,11 +93,11 @@ def home(tmp_path: Path, model: ForHermes) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery, home: Path) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker, home: Path) -> Iterator[Start]:
     section = {"command": HERMES, "args": [], "env": {"HERMES_HOME": str(home), "HOME": str(home)}}
 
     def make(**changes: Any) -> Served:
-        return Served(chat_nursery, tmp_path / "data", agents={"hermes": section}, **changes)
+        return Served(chat_forker, tmp_path / "data", agents={"hermes": section}, **changes)
 
     with starting(make) as begin:
         yield begin
@@ -231,6 +238,31 @@ def test_a_kill(start: Start, home: Path, model: ForHermes, victim: str, point: 
     sent = [item["content"] for item in model.turns[-1] if item["role"] == "assistant" and item["content"]]
     assert sent[:1] == ["Hello from the model."]
     assert "conversation" not in prompt[1]
+
+
+def test_a_call_that_nobody_answered_is_allowed_later(start: Start, model: ForHermes) -> None:
+    """X5: the question counts down the minute after which Hermes denies by itself, which no setting of it changes; then
+    the journal has that nobody answered. Allowed later, after a restart, Hermes asks for the same command again and
+    runs it once, without another question."""
+    served = start()
+    sid = served.session(agent="hermes", title="A person's")
+    rid = served.begin(sid, "remove it")
+    question = asked(served, rid)
+    assert 40 < question["expires_at"] / 1000 - time.time() < 60
+    until(lambda: served.run(rid)["status"], "complete".__eq__, within=90.0)
+    (tool,) = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+    assert (tool["state"], tool["result"]) == ("denied", NO_ANSWER)
+    assert effects(served, sid) == []
+    served.terminate()
+    served = start()
+    again = served.post(f"/api/runs/{rid}/continue", {"allow": [tool["call_id"]]}, expect=202)["run"]["id"]
+    assert served.ended(again)["status"] == "complete"
+    assert "approval.requested" not in [frame.event for frame in served.events(again)]
+    tools = [part for part in served.answer(sid)["parts"] if part["type"] == "tool"]
+    assert [(part["state"], part["args"]["command"]) for part in tools] == [("denied", REMOVE), ("done", REMOVE)]
+    assert tools[0]["result"] == f"{NO_ANSWER} You allowed it later."
+    assert effects(served, sid) == ["ran"]
+    assert "The user now allows it" in json.dumps(model.turns[-2])
 
 
 def test_the_next_day(start: Start, home: Path, model: ForHermes) -> None:

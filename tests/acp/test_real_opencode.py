@@ -11,12 +11,12 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.acp.adapters import command, node_path
 from tests.acp.test_real_hermes import answer_question, until_text
+from tests.chat.model_server import calls
 from tests.chat.questions import asked, effects
-from tests.chat.stage import calls
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
 from tests.http.streams import until
-from tests.nursery import Nursery
 from tests.upstream import Exchange, Hang, Head, Script, Upstream, delta, listening, says, sse
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(300)]
@@ -45,7 +45,7 @@ class ForOpencode(Upstream):
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker) -> Iterator[Start]:
     with start_blocking_portal("asyncio") as portal, portal.wrap_async_context_manager(listening(ForOpencode())) as up:
         options = {"baseURL": f"{up.url}/v1", "apiKey": "none"}
         provider = {"npm": "@ai-sdk/openai-compatible", "name": "Script", "options": options, "models": {"script": {}}}
@@ -69,7 +69,7 @@ def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
         section = {"command": command("opencode"), "args": ["acp"], "env": env}
 
         def make(**changes: Any) -> Served:
-            return Served(chat_nursery, tmp_path / "data", agents={"opencode": section}, **changes)
+            return Served(chat_forker, tmp_path / "data", agents={"opencode": section}, **changes)
 
         with starting(make) as begin:
             yield begin

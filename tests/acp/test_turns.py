@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acp.conftest import Program, open_session, play
+from tests.chat.model_server import ScriptedModelServer
 from tests.chat.questions import asked, decide
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -83,6 +84,16 @@ def test_every_update_becomes_an_event(start: Start, program: Program) -> None:
     assert until(lambda: served.look(sid)["title"]) == "Files"
     events = [frame.event for frame in served.events(rid)]
     assert events.index("tool.started") < events.index("tool.delta") < events.index("tool.finished")
+
+
+def test_a_chat_of_a_program_is_titled_without_a_model(start: Start, up: ScriptedModelServer) -> None:
+    """What a program read and said is not sent to a model that nobody chose for it."""
+    served = start()
+    sid = served.session(agent="scripted")
+    served.turn(sid, "What is in my diary? " + play({"say": "Nothing of note."}))
+    title = until(lambda: served.look(sid)["title"])
+    assert title.startswith("What is in my diary?")
+    assert up.count("default", job="title") == 0
 
 
 def test_the_same_program_answers_the_next_turn(start: Start, program: Program) -> None:
@@ -273,6 +284,60 @@ def test_the_server_is_killed(start: Start, program: Program, stuck: str, automa
     assert "One." in second["text"]
 
 
+def asks(call_id: str, title: str) -> list[dict[str, Any]]:
+    call = {"toolCallId": call_id, "kind": "execute", "title": title}
+    return [tool(call_id, title=title, kind="execute"), {"ask": call, "options": OPTIONS, "quiet": True}]
+
+
+@pytest.mark.parametrize("victim", ["program", "server"])
+def test_what_the_user_decided_is_told(start: Start, program: Program, victim: str) -> None:
+    """X5: interrupted after a denial and a permission, the program is told both; the next turn begins without them."""
+    served = start()
+    sid = open_session(served)
+    rid = served.begin(sid, play(*asks("t1", "First"), *asks("t2", "Second"), {"touch": "here"}, {"hang": 1}))
+    decide(served, rid, "deny")
+    until(lambda: len(program.lines("answers")), (1).__eq__)
+    decide(served, rid, "once")
+    program.reached("here")
+    if victim == "program":
+        os.kill(program.prompts[0]["pid"], signal.SIGKILL)
+        assert served.ended(rid)["error"]["code"] == "agent-gone"
+    else:
+        served.kill()
+        served = start()
+        until(lambda: served.run(rid)["status"], "interrupted".__eq__)
+    again = served.post(f"/api/runs/{rid}/continue", expect=202)["run"]["id"]
+    assert served.ended(again)["status"] == "complete"
+    told = program.prompts[1]["text"]
+    assert "execute (First) was denied by the user" in told
+    assert "execute (Second) was started, and its outcome is unknown; look before you do it again" in told
+    assert told.count("The user had allowed it.") == 1
+    rid = served.begin(sid, play(tool("t2", title="Third", kind="execute"), {"die": "SIGKILL"}))
+    served.ended(rid)
+    served.ended(served.post(f"/api/runs/{rid}/continue", expect=202)["run"]["id"])
+    assert "execute (Third) was started, and its outcome is unknown" in program.prompts[3]["text"]
+    assert "had allowed" not in program.prompts[3]["text"]
+
+
+def test_a_permission_that_was_not_journaled_is_told(start: Start, program: Program) -> None:
+    """X1, X5: killed after it had stored the permission and before the program had it, the server continues by itself
+    and tells that the call was allowed, and never that it was not run: it was announced."""
+    served = start(stuck="approval.resolved", auto_continue=True)
+    sid = open_session(served)
+    rid = served.begin(sid, play(*asks("t1", "First")))
+    question = asked(served, rid)
+    served.post(f"/api/runs/{rid}/approvals/{question['approval_id']}", {"decision": "once"})
+    until((served.data_dir / "stuck").exists)
+    served.kill()
+    (served.data_dir / "stuck").unlink()
+    served = start(auto_continue=True)
+    assert served.ended(rid)["status"] == "complete"
+    told = program.prompts[1]["text"]
+    assert "execute (First) was started, and its outcome is unknown" in told
+    assert "The user had allowed it." in told
+    assert program.lines("answers") == []
+
+
 @pytest.mark.parametrize("mode", ["no-load", "forgets"])
 def test_a_session_that_is_not_there_any_more_is_told_again(start: Start, program: Program, mode: str) -> None:
     """X5: a program that cannot load its session, or loads nothing, gets a new one with the conversation in it."""
@@ -287,6 +352,43 @@ def test_a_session_that_is_not_there_any_more_is_told_again(start: Start, progra
     assert "The word is teapot." in second["text"]
 
 
+@pytest.mark.parametrize("mode", ["resumes", "resumes-unlisted", "resumes-list-fails", "resumes-endless-list"])
+def test_a_program_that_cannot_load_resumes_its_session(start: Start, program: Program, mode: str) -> None:
+    """X1, X5: the session is looked for in the program's list, page by page and if it has one, and resumed; what the
+    program replays of it is not journaled."""
+    program.behave(mode)
+    served = start()
+    others = [open_session(served) for _ in range(2)]
+    sid = open_session(served)
+    for each in (*others, sid):
+        turn(served, each, {"say": "The word is teapot."})
+    served.kill()
+    served = start()
+    assert [part.get("text") for part in turn(served, sid, {"say": "second"})["parts"]] == ["second"]
+    before, after = program.prompts[-2:]
+    assert before["session"] == after["session"]
+    assert "teapot" not in after["text"]
+    assert program.lines("resumed") == [after["session"]]
+    asked = len(program.lines("listed"))
+    assert asked == {"resumes": 3, "resumes-unlisted": 0, "resumes-list-fails": 1, "resumes-endless-list": 50}[mode]
+
+
+def test_a_session_that_is_not_in_the_list_is_not_resumed(start: Start, program: Program) -> None:
+    """X5: a program that would resume a session it has lost as an empty one gets a new one with the conversation."""
+    program.behave("resumes")
+    served = start()
+    sid = open_session(served)
+    turn(served, sid, {"say": "The word is teapot."})
+    (program.home / "session-1").rename(program.home / "lost")
+    served.kill()
+    served = start()
+    turn(served, sid, {"say": "two"})
+    first, second = program.prompts
+    assert first["session"] != second["session"]
+    assert "The word is teapot." in second["text"]
+    assert program.lines("resumed") == []
+
+
 def test_a_session_that_the_program_refuses_is_told_again(start: Start, program: Program) -> None:
     """X5: a refusal without a word, as of a session that the program lost, is prompted again in a new session."""
     served = start()
@@ -296,6 +398,19 @@ def test_a_session_that_the_program_refuses_is_told_again(start: Start, program:
     answer = turn(served, sid, {"say": "two"})
     assert (answer["error"], [part["text"] for part in answer["parts"]]) == (None, ["two"])
     assert "The word is teapot." in program.prompts[-1]["text"]
+
+
+def test_a_refusal_after_work_is_not_prompted_again(start: Start, program: Program) -> None:
+    """X5: a program that has used a file knows the session: it would do its work twice."""
+    served = start()
+    sid = open_session(served)
+    turn(served, sid, {"say": "one"})
+    path = served.data_dir / "workspaces" / sid / "a.txt"
+    writes = {"call": "write_text_file", "params": {"path": str(path), "content": "x"}}
+    rid = served.begin(sid, play(writes, {"stop": "refusal"}))
+    assert served.ended(rid)["error"]["code"] == "refusal"
+    assert path.read_text() == "x"
+    assert len(program.prompts) == 2
 
 
 def test_client_methods_stay_in_the_working_directory(start: Start, program: Program) -> None:

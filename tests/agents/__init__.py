@@ -1,0 +1,1 @@
+"""The agents in the process of the test, on scripted models and tools: crashes, resumed runs, limits."""

@@ -8,13 +8,13 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.parts import ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.ports.tool import ToolTraits
 from tests.agents.models import Asks, ScriptedModel, Thinks, Trace, answers, chat
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import GUARD, Running, World, running, texts
-from tests.taps import Fuse
+from tests.storage_interceptors import Fuse
 
 pytestmark = pytest.mark.anyio
 

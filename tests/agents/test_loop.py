@@ -28,7 +28,7 @@ from tests.agents.models import (
 )
 from tests.engine.checks import check_one_end
 from tests.harness import GUARD, AnyWorld, World, running, texts
-from tests.taps import Hold, appends
+from tests.storage_interceptors import Hold, appends
 
 pytestmark = pytest.mark.anyio
 

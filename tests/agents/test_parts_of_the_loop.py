@@ -1,21 +1,23 @@
 """The pure pieces of the loop: joining texts, estimating, fitting, composing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.chat import context_window
-from holdfast.agents.chat.model_messages import answer
+from holdfast.agents.chat.model_messages import answer, compose_conversation, conversation
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
 from holdfast.agents.chat.requested_calls import repeats, unsettled
 from holdfast.agents.chat.system_prompt import system_prompt
 from holdfast.agents.chat.workspaces import workspace
-from holdfast.core.ids import SessionId
+from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart, ToolState
+from holdfast.core.session import Message
 from holdfast.core.steps import step_starts, unfinished_text
 from holdfast.ports.model import AssistantMessage, ChatMessage, Media, ModelRequest, ToolCall, ToolMessage, UserMessage
 
@@ -147,12 +149,12 @@ def test_thoughts_alone_are_no_message() -> None:
 
 def test_the_estimate_counts_everything() -> None:
     """O3: system prompt, words, files, calls, results and tool descriptions all take room."""
-    assert context_window.of_text("a" * 400) == 100
-    assert context_window.of_text("語" * 100) == 75
+    assert context_window.estimate_text("a" * 400) == 100
+    assert context_window.estimate_text("語" * 100) == 75
     request = ModelRequest(
         "s" * 40, (UserMessage(("u" * 40, Media("i", "image/png", b"1"))), ToolMessage("c", "t", "r" * 40))
     )
-    assert context_window.of_request(request) == 10 + 4 + 10 + 1500 + 4 + 10
+    assert context_window.estimate_request(request) == 10 + 4 + 10 + 1500 + 4 + 10
 
 
 def whole(messages: Sequence[ChatMessage]) -> list[bool]:
@@ -162,11 +164,11 @@ def whole(messages: Sequence[ChatMessage]) -> list[bool]:
 def test_old_results_make_room_first() -> None:
     """O3: long results are left out from the oldest on, as few as needed, and the newest stay."""
     messages: list[ChatMessage] = [UserMessage(("q",)), *(ToolMessage(f"c{n}", "t", "x" * 4000) for n in range(5))]
-    kept = context_window.fit(messages, 3200)
+    kept = context_window.omit_old_results(messages, 3200)
     assert whole(kept) == [False, False, True, True, True]
-    assert context_window.of_messages(kept) <= 3200
-    assert context_window.fit(messages, 100_000) == messages
-    assert whole(context_window.fit(messages, 0))[-2:] == [True, True]
+    assert context_window.estimate_messages(kept) <= 3200
+    assert context_window.omit_old_results(messages, 100_000) == messages
+    assert whole(context_window.omit_old_results(messages, 0))[-2:] == [True, True]
 
 
 # ---- the prompt ----
@@ -196,3 +198,27 @@ def test_a_session_stays_below_the_root(sid: str) -> None:
     assert workspace(Path("/root"), SessionId(sid)).parent == Path("/root")
     assert ".." not in workspace(Path("/root"), SessionId(sid)).parts
     assert workspace(Path("/root"), SessionId("ses_1-a")) == Path("/root/ses_1-a")
+
+
+# ---- long conversations ----
+
+
+class Watched(list[Message]):
+    """Says in which thread it was read."""
+
+    reader = ""
+
+    def __iter__(self) -> Iterator[Message]:
+        self.reader = "main" if current_thread() is main_thread() else "other"
+        return super().__iter__()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("count", "reader"), [(10, "main"), (2000, "other")])
+async def test_a_long_conversation_is_composed_beside_the_event_loop(count: int, reader: str) -> None:
+    """A client of the API may send 10,000 messages with each call."""
+    parts = (TextPart("Hello"),)
+    one = Message(MessageId("msg"), LOCAL, SessionId("ses"), "user", None, 0.0, parts=parts)
+    messages = Watched([one] * count)
+    assert await compose_conversation(messages, {}) == conversation([one] * count, {})
+    assert messages.reader == reader

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.core.errors import AlreadyDecidedError, StorageError
 from holdfast.core.ids import RunId
 from holdfast.core.run import Run
@@ -41,9 +41,9 @@ async def test_a_store_that_fails_once_fails_no_run(
     """X5: at the first, second, … call after the run was claimed; the run completes, and each tool has run once. Only a
     claim that was made and reported as failed interrupts it."""
     for n in range(1, 1000):
-        world, engine, effects = World(clock=VirtualClock()), LateEngine(), list[str]()
+        world, engine, effects = World(clock=VirtualClock()), EngineProxy(), list[str]()
 
-        async def find_policy(turn: Turn, engine: LateEngine = engine) -> ApprovalPolicy:
+        async def find_policy(turn: Turn, engine: EngineProxy = engine) -> ApprovalPolicy:
             await engine.settings(turn.run.owner)
             return ApprovalPolicy()
 

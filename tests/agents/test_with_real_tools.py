@@ -10,7 +10,7 @@ from holdfast.core.parts import Json, TextPart
 from holdfast.ports.tool import ToolTraits
 from holdfast.tools.approval_policy import ApprovalPolicy
 from holdfast.tools.shell import ShellTool
-from holdfast.tools.toolbox import Toolbox, builtin_tools
+from holdfast.tools.tool_selection import ToolSelection, builtin_tools
 from tests.agents.models import ScriptedModel, Trace, answers, chat
 from tests.harness import World, running
 
@@ -44,11 +44,11 @@ async def test_a_session_chooses_its_tools(memory: World, session: Json, run: Js
         return [other, Trace("b", [])]
 
     own = Trace("a", [])
-    toolbox = Toolbox((own,), more)
+    selection = ToolSelection((own,), more)
     found: list[Any] = []
 
     async def find(turn: Any) -> Any:
-        found.extend(await toolbox(turn))
+        found.extend(await selection(turn))
         return found
 
     async with running(agents={"chat": chat(model, find_tools=find)}, world=memory) as it:

@@ -12,7 +12,7 @@ from bench import stamped_tokens
 from bench.load_client import StreamClient
 from bench.servers import completions
 from bench.worker_process import WorkerProcess
-from tests.nursery import ROOT
+from tests.fork_server import ROOT
 
 
 @pytest.mark.soak

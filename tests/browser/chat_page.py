@@ -107,6 +107,9 @@ def check_transcript(page: Page, server: Served) -> str:
     ]
     expect(page.get_by_role("article")).to_have_count(len(wanted))
     expect(page.locator("[data-unrendered]")).to_have_count(0)  # the Markdown renderer is loaded on demand
+    # Notices are loaded on demand too.
+    notices = sum(item["notices"] == 1 for item in wanted)
+    expect(page.get_by_role("article").get_by_label("Notice", exact=True)).to_have_count(notices)
     shown = page.get_by_role("article").evaluate_all(_READ_TRANSCRIPT)
     assert [{**item, "text": _squeeze(item["text"])} for item in shown] == wanted
     return sid

@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 
 from holdfast.server.web_app import APP
 from tests.browser.chat_page import GUARD_MS
-from tests.http.conftest import Start, http_nursery, reusable, server, shared, start
+from tests.http.conftest import Start, http_forker, reusable, server, shared, start
 
-__all__ = ["Start", "http_nursery", "reusable", "server", "shared", "start"]
+__all__ = ["Start", "http_forker", "reusable", "server", "shared", "start"]
 
 CHROMIUM: Final = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 """The headless shell is the same engine without the desktop's parts: a page costs half the processor time."""

@@ -13,11 +13,12 @@ import anyio
 
 from holdfast import logs
 from holdfast.agents.acp.program import AcpLimits
-from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Think
+from holdfast.agents.gateway.client import GatewayLimits
+from holdfast.agents.scripted_agent import Action, CallTool, Fail, Hang, Say, ScriptedAgent, Think
 from holdfast.app import lifecycle
 from holdfast.app.agent_programs import AgentTable, AppAgentPrograms
 from holdfast.app.agents import AgentServices
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.config import Config
 from holdfast.core.events import StepStarted, Usage
@@ -34,7 +35,7 @@ from holdfast.server.schemas.settings import (
     McpServerResponse,
     ToolResponse,
 )
-from tests.nursery import write_line
+from tests.fork_server import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
 
@@ -120,10 +121,13 @@ def script(turn: Turn) -> Sequence[Action]:
 class FakeModels:
     async def list(self, *, refresh: bool = False) -> Sequence[ModelInfo]:
         reason = "No API key. Set one in the settings."
+        taken = frozenset({"temperature", "top_p", "max_tokens"})
         tools: frozenset[Ability] = frozenset({"tools"})
         return [
-            ModelInfo("house/atlas-large", "Atlas Large", "house", 128_000, tools),
-            ModelInfo("house/breeze-small", "Breeze Small", "house", 128_000, tools),
+            ModelInfo(
+                "house/atlas-large", "Atlas Large", "house", 128_000, tools, settings=taken | {"reasoning_effort"}
+            ),
+            ModelInfo("house/breeze-small", "Breeze Small", "house", 128_000, tools, settings=taken),
             ModelInfo("far/comet", "Comet", "far", 128_000, tools, available=False, reason=reason),
         ]
 
@@ -144,15 +148,19 @@ class FakeModels:
         raise NotImplementedError
 
     async def set_key(self, provider: str, key: str | None) -> str | None:
-        return "Could not reach Anthropic (api.anthropic.com)."
+        return "Can't reach Anthropic (api.anthropic.com)."
 
     async def discover(self) -> Sequence[ProviderCheck]:
         return []
 
-    async def connect(self, provider: str | None, address: str | None, key: str | None) -> ProviderCheck:
+    async def connect(
+        self, provider: str | None, address: str | None, key: str | None, name: str | None
+    ) -> ProviderCheck:
         raise NotImplementedError
 
     async def remove(self, name: str) -> None: ...
+
+    async def set_images(self, name: str, images: bool) -> None: ...
 
     @property
     def download_size(self) -> int | None:
@@ -232,12 +240,12 @@ class FakeTools:
         del self._servers[name]
 
 
-def build_agents(config: Config, keys: KeyringStore, engine: LateEngine) -> AgentServices:
+def build_agents(config: Config, keys: KeyringStore, engine: EngineProxy) -> AgentServices:
     async def context_usage(sid: SessionId) -> tuple[str, int, int | None]:
         return "house/atlas-large", 2146, 128_000
 
     environment, home = {"PATH": os.environ["PATH"]}, config.data_dir / "no-home"
-    programs = AppAgentPrograms.build(config, keys, engine, environment, home, AcpLimits())
+    programs = AppAgentPrograms.build(config, keys, engine, environment, home, AcpLimits(), GatewayLimits())
 
     async def measure(sid: SessionId) -> tuple[str, int, int | None]:
         session = (await engine.engine.sessions.get(sid)).session

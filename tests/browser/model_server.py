@@ -11,9 +11,9 @@ from typing import Any
 class ModelServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, models: Sequence[str], key: str | None, answer: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.models, self.key, self.answer = list(models), key, answer
+    def __init__(self, models: Sequence[str], key: str | None, answer: str, port: int, rejects: str | None) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.models, self.key, self.answer, self.rejects = list(models), key, answer, rejects
 
     @property
     def address(self) -> str:
@@ -35,8 +35,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"data": [{"id": name} for name in names]})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        if self.path == "/v1/chat/completions":
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or "{}")
+        rejects = self.server.rejects
+        if rejects is not None and rejects in body:
+            self._send({"error": {"message": f"Unsupported value: {rejects!r} does not support {body[rejects]}."}}, 400)
+        elif self.path == "/v1/chat/completions":
             chunk = {"choices": [{"index": 0, "delta": {"content": self.server.answer}, "finish_reason": "stop"}]}
             self._send(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n", kind="text/event-stream")
         else:
@@ -54,8 +57,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def model_server(*models: str, key: str | None = None, answer: str = "Hello from the model.") -> Iterator[ModelServer]:
-    with ModelServer(models, key, answer) as server:
+def model_server(
+    *models: str,
+    key: str | None = None,
+    answer: str = "Hello from the model.",
+    port: int = 0,
+    rejects: str | None = None,
+) -> Iterator[ModelServer]:
+    with ModelServer(models, key, answer, port, rejects) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield server

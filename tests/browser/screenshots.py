@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, missing_requirement
 from tests.browser.demo_server import ANSWERS
 from tests.browser.test_agents import COMMANDS, OFFERS, OPTIONS, update
+from tests.fork_server import Fresh
 from tests.http.client import Served
-from tests.nursery import Fresh
 
 ROOT: Final = Path(__file__).parents[2]
 OUT: Final = ROOT / "build" / "screenshots"
@@ -25,6 +25,9 @@ README: Final = (
     *("chat-desk-light", "chat-desk-dark", "compare-desk-light", "recorder-desk-light", "activity-desk-dark"),
     *("tools-desk-dark", "chat-phone-light", "drawer-phone-dark", "approval-phone-light"),
     *("agent-desk-light", "agent-approval-phone-light"),  # of the guide about agents
+    "usage-desk-light",  # of the guide about usage
+    "share-desk-light",  # of the guide about sharing
+    "project-desk-light",  # of the guide about projects
 )
 SIZES: Final = {"desk": (1280, 840), "phone": (360, 740)}
 WORKING: Final = "Rename the lamp module and run the tests"
@@ -102,7 +105,30 @@ class DemoSessions:
         server.call("PATCH", f"/api/sessions/{aside}", {"archived": True})
         server.call("PATCH", f"/api/sessions/{self.sessions['Knots']}", {"pinned": True})
 
+        for kind, days in (("recording", 30), ("text", None)):
+            body = {"kind": kind, "expires_in_days": days, "tools": kind == "recording"}
+            server.post(f"/api/sessions/{self.sessions['Knots']}/shares", body, 201)
+        server.call("PATCH", "/api/prices", {"prices": {"house/atlas-large": {"input": 3, "output": 15}}}, 200)
+        monthly = {"period": "month", "unit": "usd", "limit": 20, "action": "warn"}
+        daily = {"period": "day", "unit": "tokens", "limit": 20_000, "action": "refuse"}
+        server.set_budgets(monthly, daily, time_zone="Europe/Paris")
+        self._make_projects()
         self._start_agents(home)
+
+    def _make_projects(self) -> None:
+        instructions = (
+            "Answer like a harbor master: short, in the 24-hour clock, with the height of the tide in meters."
+        )
+        harbor = {"color": "teal", "instructions": instructions, "temperature": 0.3, "memory": "project"}
+        self.server.post("/api/projects", {"name": "Harbor office", **harbor}, 201)
+        self.server.post("/api/projects", {"name": "Winter reading", "color": "purple"}, 201)
+        for name in ("tides-2027.csv", "mooring rules.txt"):
+            sent = {"file": (name, b"Brest, 6.2 m\n" * 400, "text/plain")}
+            file = self.server.http.post("/api/files", files=sent).json()
+            self.server.post("/api/projects/Harbor office/files", {"file_id": file["id"]})
+        for title in ("Tide table for Brest", "The brochure in Breton"):
+            self.server.call("PATCH", f"/api/sessions/{self.sessions[title]}", {"project": "Harbor office"})
+        self.server.post("/api/memory", {"text": "The pilot boat is on channel 8.", "project": "Harbor office"}, 201)
 
     def _start_agents(self, home: Path) -> None:
         """A chat with an agent program that asks, one whose question nobody answered, and one at its end."""
@@ -136,9 +162,17 @@ class DemoSessions:
             "streaming": f"/c/{self.sessions['The brochure in Breton']}",
             "recorder": f"/runs/{self.runs['Tide table for Brest']}",
             "activity": "/activity",
+            "project": "/projects/Harbor%20office",
+            "project-settings": "/projects/Harbor%20office",
+            "projects": "/projects",
+            "chat-settings": f"/c/{self.sessions['Tide table for Brest']}",
+            "share": f"/c/{self.sessions['Tide table for Brest']}",
+            "sharing": "/settings#sharing",
+            "chat-defaults": "/settings#chat-defaults",
             "settings": "/settings",
             "tools": "/settings#tools",
             "memory": "/settings#memory",
+            "usage": "/settings#usage",
             "palette": "/",
             "drawer": "/",
             "login": "/login",
@@ -187,6 +221,7 @@ def _take(
 ) -> None:
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.route(re.compile(r"/api/usage\?by=day"), _month_of_usage)
     page = context.new_page()
     for name, path in sessions.paths().items():
         if (wanted and name not in wanted) or (name == "drawer" and size != "phone"):
@@ -195,6 +230,20 @@ def _take(
         _prepare(page, name)
         page.screenshot(path=OUT / f"{name}-{size}-{scheme}.png")
     context.close()
+
+
+def _month_of_usage(route: Route) -> None:
+    """The report of the demo server has one day, so the days before it are added."""
+    report = route.fetch().json()
+    for n, day in enumerate(report["items"][:-1]):
+        runs = (n * 7) % 11 if n % 7 < 5 else 0
+        given, said = runs * (9000 + 900 * (n % 4)), runs * (700 + 150 * (n % 3))
+        numbers = {"runs": runs, "input_tokens": given, "output_tokens": said, "seconds": runs * 41.0}
+        cost = {"cost": given * 3e-6 + said * 15e-6, "estimated_cost": given * 3e-6 + said * 15e-6} if runs else {}
+        for target in (day, report["total"]):
+            for field, value in {**numbers, **cost}.items():
+                target[field] = (target[field] or 0) + value
+    route.fulfill(json=report)
 
 
 def _prepare(page: Page, name: str) -> None:
@@ -224,7 +273,24 @@ def _prepare(page: Page, name: str) -> None:
     if name == "agents":
         page.get_by_role("button", name="Test: hermes").click()
         expect(page.get_by_role("status").filter(has_text="Scripted")).to_be_visible()
-    if name in ("settings", "tools", "memory", "agents"):
+    if name == "chat-settings":
+        page.get_by_role("button", name="Chat settings").click()
+        page.get_by_role("textbox", name="System prompt").fill("Answer like a harbour master.")
+        page.get_by_role("spinbutton", name="Temperature").fill("0.3")
+        page.get_by_role("checkbox", name="Use memory").uncheck()
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("button", name="Chat settings (changed)").click()
+        expect(page.get_by_role("dialog", name="Chat settings")).to_be_visible()
+    if name == "share":
+        page.get_by_role("main").get_by_role("button", name="Options for Tide table for Brest").click()
+        page.get_by_role("menuitem", name="Share").click()
+        expect(page.get_by_role("dialog", name="Share chat")).to_be_visible()
+    if name == "project-settings":
+        page.get_by_role("button", name="Edit", exact=True).first.click()
+        expect(page.get_by_role("dialog", name="Project settings")).to_be_visible()
+    if name == "usage":
+        expect(page.get_by_role("img", name="Tokens per day")).to_be_visible()
+    if name in ("settings", "tools", "memory", "usage", "agents", "chat-defaults", "sharing"):
         expect(page.get_by_text("Server is healthy")).to_have_count(1)
         page.evaluate("() => document.getElementById(location.hash.slice(1))?.scrollIntoView()")
     if name in ("chat", "recorder"):

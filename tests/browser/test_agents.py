@@ -1,6 +1,8 @@
 """Agent programs in the page: a real server drives the scripted program of tests/acp."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from holdfast.storage.key_file import KeyFile
-from tests.acp.conftest import Program, chat_nursery, open_session, play, preloaded, program, start, up
+from tests.acp.conftest import Program, chat_forker, open_session, play, preloaded, program, start, up
 from tests.browser.chat_page import (
     answers,
     axe_violations,
@@ -25,7 +27,7 @@ from tests.browser.conftest import ConsoleErrors, Open
 from tests.http.conftest import Start
 from tests.http.streams import until
 
-__all__ = ["chat_nursery", "preloaded", "program", "start", "up"]
+__all__ = ["chat_forker", "preloaded", "program", "start", "up"]
 
 OPTIONS: Final = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
@@ -151,7 +153,7 @@ def test_a_new_chat_chooses_where_and_how_its_agent_works(
     path.fill(str(project))
     page.keyboard.press("Enter")
     expect(panel.get_by_role("alert")).to_have_count(0)
-    button(panel, "Load now").click()
+    button(panel, "Load options").click()
     panel.get_by_role("combobox", name="Mode", exact=True).select_option("Accept edits")
     panel.get_by_role("checkbox", name="Fast answers").check()
     chosen = page.get_by_role("list", name="Chosen for the agent")
@@ -239,18 +241,24 @@ def test_commands_of_the_agent_are_in_the_slash_menu(start: Start, offering: Pro
 def test_agents_are_next_to_models_in_the_picker(
     start: Start, program: Program, open_page: Open, tmp_path: Path
 ) -> None:
-    """Unavailable agents say why and cannot be chosen; a chat with an agent names no model of ours, and goes back to
-    one."""
+    """Programs that are not installed are in the settings only; a chat with an agent names no model of ours, and goes
+    back to one."""
     served = start(environment={"PATH": str(tmp_path)})
     page = open_page(served.url)
     start_chatting(page)
     page.get_by_role("button", name="Model: ").click()
-    hermes = page.get_by_role("option", name="hermes")
-    expect(hermes).to_contain_text("hermes was not found on the PATH. Install it with")
-    expect(hermes).to_be_disabled()
     expect(page.get_by_role("option", name="default")).to_be_visible()
+    expect(page.get_by_role("option", name="Assistant (with tools)")).to_contain_text("Uses tools and memory")
+    expect(page.get_by_role("option", name="Model only")).to_be_visible()
+    expect(page.get_by_role("option", name="hermes")).to_have_count(0)
+    expect(page.get_by_text("✓")).to_have_count(1)
     assert axe_violations(page) == []
-    page.keyboard.press("Escape")
+    page.get_by_role("option", name="Manage agents…").click()
+    listed = page.get_by_role("list", name="Agents").get_by_role("listitem")
+    expect(listed.filter(has_text="Model only")).to_contain_text("No tools")  # the same name as in the picker
+    hermes = listed.filter(has_text="hermes")
+    expect(hermes).to_contain_text("hermes was not found on the PATH. Install it with")
+    button(page, "New chat").click()
     choose_agent(page, "scripted")
     send(page, play({"say": "Mine."}), shows="Mine.")
     wait_idle(page)
@@ -293,9 +301,46 @@ def test_what_an_agent_reports_is_shown(start: Start, program: Program, open_pag
         expect(edit).to_contain_text("+ new a")
         expect(edit.get_by_role("list", name="Files")).to_have_text("/w/a.py:12")
         expect(page.get_by_role("meter", name="Context used: about 50,000 of 200,000 tokens")).to_be_visible()
-        expect(answers(page)).to_contain_text("1,200 tokens")
+        expect(answers(page)).to_contain_text("200 tokens")
         expect(answers(page)).to_contain_text("$0.25")
         expect(page.get_by_role("heading", name="Build the lighthouse")).to_be_visible()
+        page.reload()
+
+
+def test_a_plan_is_a_checklist_that_is_updated_in_place(start: Start, program: Program, open_page: Open) -> None:
+    """X5: each update changes the one list where it stands, live and after a reload; text before and after it stays."""
+    served = start()
+    page = open_page(f"{served.url}/c/{open_session(served)}")
+
+    def plan(*entries: tuple[str, str]) -> dict[str, Any]:
+        listed = [{"content": content, "status": status, "priority": "medium"} for content, status in entries]
+        return update("plan", entries=listed)
+
+    send(
+        page,
+        play(
+            {"say": "I begin. "},
+            plan(("Look", "in_progress"), ("Paint", "pending")),
+            {"say": "I go on. "},
+            {"wait": "go"},
+            plan(("Look", "completed"), ("Paint", "in_progress"), ("Clean up", "pending")),
+            {"say": "Done."},
+        ),
+        shows="I go on.",
+    )
+    card = page.get_by_role("region", name="Plan")
+    items = card.get_by_role("listitem")
+    expect(card).to_contain_text("0 of 2 done")
+    expect(items.nth(0).get_by_role("img", name="In progress")).to_be_visible()
+    assert axe_violations(page) == []
+    program.let("go")
+    expect(answers(page)).to_contain_text("Done.")
+    wait_idle(page)
+    for _ in range(2):
+        expect(card).to_have_count(1)
+        expect(card).to_contain_text("1 of 3 done")
+        expect(items).to_have_text(["✓ Look", "◐ Paint", "○ Clean up"])
+        expect(answers(page)).to_have_text(re.compile("I begin.*Look.*I go on.*Done", re.DOTALL))
         page.reload()
 
 
@@ -319,7 +364,7 @@ def test_an_agent_is_added_tested_edited_and_removed(
     button(tools, "Add agent").click()
     form = page.get_by_role("dialog", name="Add agent")
     section = program.section()
-    form.get_by_label("Name", exact=True).fill("mine")
+    form.get_by_role("textbox", name="Name").fill("mine")
     form.get_by_label("Command").fill(" ".join([section["command"], *section["args"]]))
     button(form, "Add variable").click()
     form.get_by_role("textbox", name="Name").last.fill("MY_KEY")
@@ -351,6 +396,13 @@ def test_an_agent_is_added_tested_edited_and_removed(
     program.behave("login")
     button(item, "Test: mine").click()
     expect(item.get_by_role("status")).to_contain_text("Login required.")
+    expect(item).to_contain_text("Test failed")
+    page.reload()
+    expect(item).to_contain_text("needs a login")
+    program.behave("")
+    button(item, "Test: mine").click()
+    expect(item.get_by_role("status")).to_contain_text("Supports: load sessions.")
+    expect(item).to_contain_text("Available")
     assert axe_violations(page) == []
     button(item, "Edit: mine").click()
     edit = page.get_by_role("dialog", name="Edit mine")
@@ -380,3 +432,39 @@ def test_without_a_password_no_agent_can_be_added(
     expect(gemini).to_contain_text("gemini was not found on the PATH")
     expect(gemini).to_contain_text("npx -y @google/gemini-cli --acp")
     expect(button(gemini, "Use npx: gemini")).to_be_disabled()
+
+
+def test_a_missing_program_is_used_through_npx(
+    start: Start, program: Program, open_page: Open, console_errors: ConsoleErrors, tmp_path: Path
+) -> None:
+    """The form has npx and the package; stored, npx starts the program, which is tested and answers."""
+    section = program.section()
+    npx = tmp_path / "bin" / "npx"
+    npx.parent.mkdir()
+    command = shlex.join([section["command"], *section["args"]])
+    npx.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nexec {command}\n')
+    npx.chmod(0o700)
+    served = start(password=PASSWORD, environment={"PATH": f"{npx.parent}:/usr/bin:/bin"})
+    page = open_page(served.url)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    start_chatting(page)
+    expect(message_box(page)).to_be_visible()
+    console_errors.expect("401")
+    page.goto(f"{served.url}/settings#tools")
+    tools = page.get_by_role("region", name="Agents and tools", exact=True)
+    gemini = tools.get_by_role("listitem").filter(has_text="@google/gemini-cli")
+    assert not (tmp_path / "asked").exists()
+    button(gemini, "Use npx: gemini").click()
+    form = page.get_by_role("dialog")
+    expect(form.get_by_label("Command")).to_have_value("npx -y @google/gemini-cli --acp")
+    form.get_by_role("button", name=re.compile("^(Add|Save)$")).click()
+    expect(form).to_have_count(0)
+    item = tools.get_by_role("listitem").filter(has=page.get_by_text("gemini", exact=True))
+    button(item, "Test: gemini").click()
+    expect(item.get_by_role("status")).to_contain_text("Scripted 1.2.3 answered in")
+    assert (tmp_path / "asked").read_text() == "-y @google/gemini-cli --acp\n"
+    page.goto(served.url)
+    choose_agent(page, "gemini")
+    send(page, play({"say": "Through npx."}), shows="Through npx.")
+    wait_idle(page)

@@ -6,7 +6,7 @@ from playwright.sync_api import BrowserContext, Route, expect
 from tests.browser.chat_page import answers, button, check_transcript, notice, send, session_of, wait_idle
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.test_failures import drop_network_errors
-from tests.http.client import Served
+from tests.http.client import Served, summarize
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_only_the_last_answer_can_be_continued(server: Served, open_page: Open) 
     expect(button(notice(page).first, "Regenerate")).to_be_visible()
     expect(button(notice(page).first, "Continue")).to_have_count(0)
     expect(button(notice(page).last, "Continue")).to_be_visible()
-    expect(notice(page).first).to_contain_text("It can’t be continued: the chat went on after it.")
+    expect(notice(page).first).to_contain_text("Can’t continue: there are newer messages.")
     button(notice(page).first, "Regenerate").click()
     confirmation = page.get_by_role("status", name="Confirmation")
-    expect(confirmation).to_contain_text("Later messages are on the other version")
-    button(confirmation, "Show it").click()
+    expect(confirmation).to_contain_text("Later messages are in the previous version")
+    button(confirmation, "Show").click()
     expect(notice(page)).to_have_count(2)
 
 
@@ -79,7 +79,7 @@ def test_a_request_that_is_repeated_is_shown(server: Served, open_page: Open) ->
     """E1: while the model's provider is asked again, the page says why and which attempt it is; then it does not."""
     page = open_page(server.url)
     send(page, [{"retrying": [2, 4, "The provider is overloaded."]}, {"meet": "g"}, {"say": "Here."}, {"meet": "h"}])
-    expect(answers(page)).to_contain_text("The provider is overloaded. Retrying… (attempt 2 of 4)")
+    expect(answers(page)).to_contain_text("The provider is overloaded. Retrying (2 of 4)…")
     server.order(open="g")
     expect(answers(page)).to_contain_text("Here.")
     expect(answers(page)).not_to_contain_text("Retrying")
@@ -116,3 +116,20 @@ def test_without_event_streams_the_page_polls(
     server.events(server.send(session_of(page), "from elsewhere")["run"]["id"])
     expect(answers(page)).to_have_count(2)
     drop_network_errors(console_errors)
+
+
+def test_where_older_messages_were_summarized(server: Served, open_page: Open) -> None:
+    """O3: a line says so, shows the summary on demand, and every earlier message stays readable."""
+    sid = server.session()
+    for text in ("first", "second"):
+        server.events(server.send(sid, [{"say": text}])["run"]["id"])
+    imported = summarize(server, sid, server.messages(sid)[1]["id"], "They said **first**.")
+    page = open_page(f"{server.url}/c/{imported}")
+    divider = page.get_by_role("region", name="Summarized messages")
+    expect(divider).to_have_count(1)
+    expect(divider).to_contain_text("Earlier messages were summarized to save context")
+    button(divider, "Show summary").click()
+    expect(divider.get_by_text("first")).to_be_visible()
+    button(divider, "Hide summary").click()
+    expect(divider.get_by_text("first")).to_have_count(0)
+    check_transcript(page, server)

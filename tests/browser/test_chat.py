@@ -5,7 +5,17 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, record_most, send, wait_idle
+from tests.browser.chat_page import (
+    answers,
+    button,
+    check_transcript,
+    message_box,
+    notice,
+    record_most,
+    send,
+    session_of,
+    wait_idle,
+)
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.test_failures import drop_network_errors
 from tests.http.client import Served
@@ -44,6 +54,20 @@ def test_stop_keeps_partial_output(server: Served, open_page: Open) -> None:
     expect(answers(page).get_by_role("region", name="Reasoning")).to_have_count(1)
 
 
+def test_a_branch_of_an_incomplete_answer_blames_no_restart(server: Served, open_page: Open) -> None:
+    """Copied and imported answers have no run here: what cut them off happened elsewhere."""
+    sid = server.session(title="Cut off")
+    server.turn(sid, "first")
+    exported = server.http.get(f"/api/sessions/{sid}/export").text
+    assert exported.count('"complete"') == 2
+    head, _, tail = exported.rpartition('"complete"')
+    server.call("DELETE", f"/api/sessions/{sid}", expect=204)
+    headers = {"Content-Type": "application/x-ndjson"}
+    (imported,) = server.http.post("/api/import", content=f'{head}"interrupted"{tail}', headers=headers).json()["items"]
+    page = open_page(f"{server.url}/c/{imported['session_id']}")
+    expect(notice(page)).to_contain_text("Incomplete answer")
+
+
 def test_continue_after_a_failure(server: Served, open_page: Open) -> None:
     """E1, X5: a failed answer shows its reason; Continue goes on from there as a sibling."""
     sid = server.session()
@@ -68,6 +92,7 @@ def test_an_approval(server: Served, open_page: Open) -> None:
     page.reload()
     expect(card.locator("pre")).to_have_text("ls")
     button(card, "Allow once").click()
+    expect(message_box(page)).to_be_focused()
     expect(answers(page)).to_contain_text("Listed.")
     check_transcript(page, server)
     expect(card).to_have_count(0)
@@ -96,19 +121,41 @@ def test_versions_of_a_message_and_undo(server: Served, open_page: Open) -> None
     expect(answers(page)).to_contain_text("first version")
     check_transcript(page, server)
     expect(button(page.get_by_role("article", name="You"), "Next version")).to_be_focused()
-    button(page, "Undo").click()
+    button(page, "Undo last message").click()
     expect(page.get_by_role("article")).to_have_count(0)
-    expect(page.get_by_text("All turns were undone")).to_be_visible()
+    expect(page.get_by_text("All messages were undone")).to_be_visible()
+    expect(message_box(page)).to_be_focused()  # the button is disabled
     confirmation = page.get_by_role("status", name="Confirmation")
-    expect(confirmation).to_contain_text("Turn removed")
+    expect(confirmation).to_contain_text("Message undone")
     button(confirmation, "Redo").click()
     expect(answers(page)).to_contain_text("first version")
     check_transcript(page, server)
     for outdate in (button(page, "Redo"), button(page, "New chat")):
-        button(page, "Undo").click()
-        expect(confirmation).to_contain_text("Turn removed")
+        button(page, "Undo last message").click()
+        expect(confirmation).to_contain_text("Message undone")
         outdate.first.click()
         expect(confirmation).to_have_text("")  # its Redo means nothing any more
+
+
+def test_a_message_of_another_version_is_shown_on_demand(server: Served, open_page: Open) -> None:
+    """A link of the search leads to a version that is not shown: it says so, and switches to it when it is asked."""
+    page = open_page(server.url)
+    send(page, "first version", shows="first version")
+    wait_idle(page)
+    sid = session_of(page)
+    first = server.answer(sid)["id"]
+    button(page, "Edit").click()
+    page.get_by_role("textbox", name="Edit message").fill("second version")
+    page.keyboard.press("Enter")
+    expect(answers(page)).to_contain_text("second version")
+    wait_idle(page)
+    page.goto(f"{server.url}/c/{sid}#{first}")
+    page.reload()
+    found = page.get_by_role("status").filter(has_text="Found in another version")
+    button(found, "Show").click()
+    expect(answers(page)).to_contain_text("first version")
+    expect(found).to_have_count(0)
+    assert server.answer(sid)["id"] == first
 
 
 def test_the_queue_is_shown_and_editable(server: Served, open_page: Open) -> None:
@@ -283,10 +330,10 @@ def test_slash_commands(server: Served, open_page: Open) -> None:
     wait_idle(page)
     message_box(page).press("/")
     commands = page.get_by_role("listbox", name="Commands")
-    expect(commands.get_by_role("option")).to_have_count(8)
+    expect(commands.get_by_role("option")).to_have_count(6)  # nothing runs, and there is nothing to redo
     page.keyboard.type("re")
-    expect(commands.get_by_role("option")).to_have_count(2)
-    commands.get_by_role("option", name="/retry").click()
+    expect(commands.get_by_role("option")).to_have_count(1)
+    commands.get_by_role("option", name="/regenerate").click()
     expect(page.get_by_role("group", name="Versions")).to_contain_text("2/2")
     check_transcript(page, server)
     expect(message_box(page)).to_have_value("")

@@ -5,7 +5,16 @@ import urllib.parse
 
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.chat_page import answers, button, check_transcript, message_box, notice, send, session_of, wait_idle
+from tests.browser.chat_page import (
+    answers,
+    button,
+    check_transcript,
+    message_box,
+    notice,
+    send,
+    session_of,
+    wait_idle,
+)
 from tests.browser.conftest import ConsoleErrors, Open, Start
 from tests.http.client import Served
 
@@ -100,6 +109,25 @@ def test_a_message_sent_while_the_server_is_away(start: Start, open_page: Open, 
     drop_network_errors(console_errors)
 
 
+def test_a_chat_that_is_opened_while_the_server_is_away(
+    start: Start, open_page: Open, console_errors: ConsoleErrors
+) -> None:
+    """U3: it has its title and says why it is empty; it is shown when the server is back."""
+    server = start()
+    server.events(server.send(server.session(title="Tides"), "high water")["run"]["id"])
+    page = open_page(server.url)
+    chat = page.get_by_role("navigation", name="Chats").get_by_role("link", name="Tides")
+    expect(chat).to_be_visible()
+    server.kill()
+    chat.click()
+    expect(page.get_by_role("region", name="Conversation")).to_contain_text("Can’t reach the server.")
+    expect(page.get_by_role("heading", name="Tides")).to_be_visible()
+    again = start(port=urllib.parse.urlsplit(server.url).port)
+    expect(answers(page)).to_contain_text("high water")
+    check_transcript(page, again)
+    drop_network_errors(console_errors)
+
+
 def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) -> None:
     """U7: a hidden tab closes its streams; that a run ended or needs approval is in its title and in a notification."""
     context.add_init_script(NOTED)
@@ -153,6 +181,64 @@ def test_an_update_leaves_no_blank_page(server: Served, open_page: Open, console
     expect(page.get_by_role("textbox", name="Prompt")).to_be_visible()
     assert loads == [f"{server.url}/compare"]
     drop_network_errors(console_errors)
+
+
+def test_a_dialog_that_cannot_be_loaded_is_closed(
+    server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors
+) -> None:
+    """The page stays and says so, what waits for the dialog goes on, and the next time it is loaded."""
+    server.session(title="Kept")
+    away = True
+    for name in ("CommandPalette", "PromptDialog"):
+        context.route(f"**/assets/{name}-*.js", lambda route: route.abort() if away else route.fallback())
+    context.clock.install()
+    page = open_page(f"{server.url}/settings")
+    confirmation = page.get_by_role("status", name="Confirmation")
+    palette = page.get_by_role("dialog", name="Command palette")
+
+    def wait_for_failure() -> None:
+        """Lets the time pass in which loading is tried again."""
+        for _ in range(1000):
+            page.clock.fast_forward(1000)  # the confirmation stays for several of these
+            if confirmation.get_by_text("This could not be opened.").is_visible():
+                break
+        button(confirmation, "Dismiss").click()
+
+    expect(page.get_by_role("link", name="Kept").first).to_be_visible()  # shortcuts work from now on
+    page.keyboard.press("Control+k")
+    wait_for_failure()
+    open_menu = page.get_by_role("navigation", name="Chats").get_by_role("button", name="Options for Kept").first
+    open_menu.click()
+    page.get_by_role("menuitem", name="Rename").click()
+    wait_for_failure()
+    away = False
+    page.keyboard.press("Control+k")
+    expect(palette).to_be_visible()
+    page.keyboard.press("Escape")
+    open_menu.click()
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_role("dialog", name="Rename chat").get_by_label("Title").fill("Renamed")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Renamed").first).to_be_visible()
+    console_errors.expect("ERR_", "Failed to fetch dynamically imported module", "Failed to load resource")
+
+
+def test_an_error_in_the_layout_leaves_no_blank_page(
+    server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors
+) -> None:
+    """The page says so and offers to reload it."""
+    server.session(title="Odd")
+    sessions = server.get("/api/sessions")
+    without_tags = {**sessions, "items": [{**item, "tags": None} for item in sessions["items"]]}
+    odd = True
+    address = re.compile(r"/api/sessions(\?|$)")
+    context.route(address, lambda route: route.fulfill(json=without_tags) if odd else route.fallback())
+    page = open_page(f"{server.url}/settings")
+    expect(page.get_by_role("alert")).to_contain_text("Something went wrong")
+    odd = False
+    button(page, "Reload").click()
+    expect(page.get_by_role("link", name="Odd").first).to_be_visible()
+    console_errors.expect("Cannot read properties of null")
 
 
 def test_a_journal_that_comes_back_late(start: Start, open_page: Open) -> None:

@@ -140,7 +140,7 @@ def test_what_was_typed_in_a_chat_deleted_elsewhere_is_kept(
     drop_network_errors(console_errors)
 
 
-def test_deleting_a_chat_discards_its_draft(server: Served, open_page: Open) -> None:
+def test_deleting_a_chat_discards_its_draft(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
     """What was typed in a chat that one deletes oneself is not kept as unsent."""
     page = open_page(f"{server.url}/c/{server.session(title='Mine')}")
     message_box(page).fill("half a thought")
@@ -152,6 +152,7 @@ def test_deleting_a_chat_discards_its_draft(server: Served, open_page: Open) -> 
     button(page.get_by_role("dialog"), "Delete").click()
     expect(row).to_have_count(0)
     expect(page.get_by_role("region", name="Unsent")).to_have_count(0)
+    console_errors.expect("404")  # leaving the page deletes it, and the next page looks whether that worked
     page.reload()
     expect(message_box(page)).to_be_visible()
     expect(page.get_by_role("region", name="Unsent")).to_have_count(0)

@@ -165,3 +165,23 @@ def test_hostile_text_streams_in(server: Served, open_page: Open) -> None:
     page.get_by_role("textbox", name="Message", exact=True).fill("still here")
     wait_idle(page)
     assert len(answers(page).locator("[data-part=text]").inner_text()) >= 14_500
+
+
+def test_only_bullets_of_tasks_are_replaced_by_their_boxes(server: Served, open_page: Open) -> None:
+    """A numbered list keeps its numbers when an item of it is a task."""
+    page = open_page(server.url)
+    answer = show(page, "1. one\n2. [ ] task\n3. three\n\ntext\n\n- [x] done\n")
+    markers = answer.locator("li").evaluate_all("items => items.map(item => getComputedStyle(item).listStyleType)")
+    assert markers == ["decimal", "decimal", "decimal", "none"]
+
+
+def test_boxes_of_tasks_are_indented_as_bullets_are(server: Served, open_page: Open) -> None:
+    """A nested list of tasks is further in than its parent by as much as any list, and its lines have one edge."""
+    page = open_page(server.url, width=360, height=740)
+    answer = show(page, f"- [ ] outer\n  - [x] {'many words ' * 12}\n    - [ ] inmost\n\ntext\n\n- a\n  - b\n    - c\n")
+    lefts = answer.locator("li").evaluate_all("items => items.map(item => item.getBoundingClientRect().left)")
+    assert lefts[:3] == lefts[3:]
+    boxes = answer.locator("li > input").evaluate_all("boxes => boxes.map(box => box.getBoundingClientRect().right)")
+    assert all(box <= left for box, left in zip(boxes, lefts, strict=False))
+    tops = answer.locator("li").evaluate_all("items => items.map(item => item.getBoundingClientRect().top)")
+    assert tops[1] - tops[0] == tops[4] - tops[3]

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import seed
-from tests.browser.chat_page import answers, button, message_box, send, wait_idle
+from tests.browser.chat_page import answers, button, message_box, send, session_of, wait_idle
 from tests.browser.conftest import ConsoleErrors, Open, Start
 from tests.http.client import Served
 
@@ -49,6 +49,30 @@ def test_search_and_palette_reach_every_chat(start: Start, tmp_path: Path, open_
     page.get_by_role("combobox", name="Search chats and commands").fill("Session 3")
     page.get_by_role("option", name="Session 3", exact=True).click()
     page.wait_for_url("**/c/ses_000003")
+
+
+def test_the_keyboard_moves_from_the_search_to_a_chat(server: Served, open_page: Open) -> None:
+    """The arrow keys move between the results, Enter opens the first one, and a new chat has the focus in its box."""
+    for title in ("Tides of Brest", "Tides of Cork"):
+        server.session(title=title)
+    page = open_page(server.url)
+    search = page.get_by_role("searchbox", name="Search chats")
+    search.fill("tides")
+    results = page.get_by_role("region", name="Search results").get_by_role("link")
+    expect(results).to_have_count(2)
+    search.press("ArrowDown")
+    expect(results.first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(results.last).to_be_focused()
+    page.keyboard.press("Control+Shift+O")
+    expect(message_box(page)).to_be_focused()
+    search.fill("cork")
+    search.press("Enter")
+    expect(page.get_by_role("heading", name="Tides of Cork")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search chats and commands").fill("usage")
+    page.get_by_role("option", name="Settings: Usage").click()
+    page.wait_for_url("**/settings#usage")
 
 
 def test_a_search_result_opens_at_the_message(start: Start, tmp_path: Path, open_page: Open) -> None:
@@ -104,15 +128,14 @@ def test_login_leads_back(server: Served, open_page: Open, console_errors: Conso
 
 
 def test_login_waits_while_others_guess(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:
-    """A login for which the server has no place is repeated by the page until the password is checked."""
+    """A login that a proxy gave up is repeated by the page until the password is checked."""
     server.http.post("/api/password", json={"new": "correct horse"}).raise_for_status()
     page = open_page(f"{server.url}/login")
-    refuse = {"status": 429, "headers": {"Retry-After": "1"}, "json": {"detail": "Too many attempts at the same time."}}
-    page.route("**/api/login", lambda route: route.fulfill(**refuse), times=2)
+    page.route("**/api/login", lambda route: route.fulfill(status=504, body="<h1>Gateway timeout</h1>"), times=1)
     log_in(page)
-    expect(page.get_by_role("status")).to_contain_text("Waiting to check yours")
+    expect(page.get_by_role("status")).to_contain_text("Your password will be checked in a moment")
     expect(page).to_have_url(f"{server.url}/")
-    console_errors.expect("429")
+    console_errors.expect("504")
 
 
 def test_files_dropped_anywhere_are_attached(server: Served, open_page: Open) -> None:
@@ -189,6 +212,41 @@ def test_a_chat_is_moved_to_a_project_of_the_list(server: Served, open_page: Ope
             button(form, "Move").click()
         expected = {"No project": None, "Harbour": "Harbour"}.get(project, name)
         assert server.get(f"/api/sessions/{sid}")["project"] == expected
+        said = "Removed from Lighthouse" if expected is None else f"Moved to {expected}"
+        expect(page.get_by_role("status", name="Confirmation")).to_contain_text(said)
+
+
+def test_the_menu_of_a_project(server: Served, open_page: Open) -> None:
+    """A chat is started in a project; renaming and deleting it reaches all its chats, archived ones too."""
+    old = server.session(title="Old")
+    server.call("PATCH", f"/api/sessions/{old}", {"project": "Harbour", "archived": True})
+    listed = server.session(title="Listed")
+    server.call("PATCH", f"/api/sessions/{listed}", {"project": "Harbour"})
+    page = open_page(server.url)
+    button(page, "Options for project Harbour").click()
+    page.get_by_role("menuitem", name="New chat").click()
+    send(page, "hello", shows="hello")
+    sid = session_of(page)
+    assert server.get(f"/api/sessions/{sid}")["project"] == "Harbour"
+    expect(page.get_by_title("Project: Harbour")).to_be_visible()
+    group = page.get_by_role("region", name="Harbour")
+    expect(group.get_by_role("listitem")).to_have_count(2)
+    button(group, "Options for project Harbour").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_role("textbox", name="Name").fill("Port")
+    page.keyboard.press("Enter")
+    confirmation = page.get_by_role("status", name="Confirmation")
+    expect(confirmation).to_contain_text("Renamed to Port")
+    expect(page.get_by_title("Project: Port")).to_be_visible()
+    assert {server.get(f"/api/sessions/{each}")["project"] for each in (old, listed, sid)} == {"Port"}
+    button(page, "Options for project Port").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    button(page.get_by_role("dialog"), "Delete").click()
+    expect(confirmation).to_contain_text("Project deleted")
+    assert {server.get(f"/api/sessions/{each}")["project"] for each in (old, listed, sid)} == {None}
+    button(page, "New chat").click()
+    send(page, "elsewhere", shows="elsewhere")
+    assert server.get(f"/api/sessions/{session_of(page)}")["project"] is None
 
 
 def test_the_drawer_by_keyboard(server: Served, open_page: Open) -> None:
@@ -287,9 +345,23 @@ def test_answers_are_announced(server: Served, open_page: Open) -> None:
     send(page, [{"say": "Begun."}, {"hang": True}], shows="Begun.")
     button(page, "Stop").click()
     expect(region).to_have_text("Answer stopped.")
-    button(page, "Undo").click()
+    button(page, "Undo last message").click()
     expect(region).to_have_text("")
     button(page, "Redo").first.click()
     page.reload()
     expect(answers(page).last).to_contain_text("Begun.")
     expect(region).to_have_text("")
+
+
+def test_the_list_scrolls_to_a_new_branch(server: Served, open_page: Open) -> None:
+    """A branch of a chat that is far down begins at the top of the list, and is shown there."""
+    old = server.session(title="Old")
+    server.events(server.send(old, "words")["run"]["id"])
+    for n in range(45):
+        server.session(title=f"Chat {n}")
+    page = open_page(f"{server.url}/c/{old}")
+    links = page.get_by_role("navigation", name="Chats").get_by_role("link")
+    links.get_by_text("Old", exact=True).scroll_into_view_if_needed()
+    expect(links.get_by_text("Chat 44", exact=True)).not_to_be_in_viewport()
+    button(page, "Branch in new chat").click()
+    expect(links.get_by_text("Old (branch)", exact=True)).to_be_in_viewport()

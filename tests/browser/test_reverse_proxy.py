@@ -75,6 +75,33 @@ class Caddy:
         self._process.communicate(timeout=60)
 
 
+class Traefik:
+    """A file of its file provider: the block of the page, with the rule's host, entry point and server of this test."""
+
+    def __init__(self, block: str, directory: Path, rule: str = "") -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        block = re.sub(r"rule: .*", f"rule: Host(`127.0.0.1`){rule}", block)
+        block = re.sub(r"entryPoints: .*", "entryPoints: [test]", block).replace("      tls: {}\n", "")
+        (directory / "dynamic.yaml").write_text(block)
+        if (program := shutil.which("traefik")) is None:
+            pytest.skip("SKIPPED FOR WANT OF A SERVER: put Traefik's program on the PATH")
+        command = [program, f"--entryPoints.test.address=127.0.0.1:{port}", "--log.level=INFO"]
+        command += [f"--providers.file.filename={directory}/dynamic.yaml", "--global.checkNewVersion=false"]
+        command += ["--global.sendAnonymousUsage=false"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=directory)
+        ends_at = time.monotonic() + GUARD_MS / 1000
+        transport = httpx.HTTPTransport(retries=8)  # until it listens
+        with httpx.Client(transport=transport, trust_env=False) as client:
+            # The file is read after that; until then there is no router, which is 404.
+            while client.get(f"{self.url}{ROOT if rule else ''}/healthz").status_code == 404:
+                assert time.monotonic() < ends_at
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=60)
+
+
 def _whole_host(served: Served, directory: Path) -> Proxy:
     """HTTPS with HTTP/2, and everything compressed."""
     block = _blocks("nginx")[0].replace("listen 443 ssl;", f"listen PORT ssl http2; {_certificate(directory)}")
@@ -100,6 +127,16 @@ def _caddy(served: Served, directory: Path) -> Proxy:
 def _caddy_below_path(served: Served, directory: Path) -> Proxy:
     address = served.url.removeprefix("http://").removesuffix(ROOT)
     return Caddy(_blocks("caddy")[1].replace("127.0.0.1:8484", address), directory)
+
+
+def _traefik(served: Served, directory: Path) -> Proxy:
+    return Traefik(_blocks("yaml")[0].replace("http://127.0.0.1:8484", served.url), directory)
+
+
+def _traefik_below_path(served: Served, directory: Path) -> Proxy:
+    (rule,) = re.findall(r"(&& PathPrefix\(`/holdfast`\))", (HOW_TO / "reverse-proxy.md").read_text())
+    block = _blocks("yaml")[0].replace("http://127.0.0.1:8484", served.url.removesuffix(ROOT))
+    return Traefik(block, directory, f" {rule}")
 
 
 @pytest.fixture
@@ -132,6 +169,8 @@ def _log_in(page: Page, url: str) -> None:
         pytest.param(_path_removed, ROOT, id="nginx-path-removed"),
         pytest.param(_caddy, "", id="caddy"),
         pytest.param(_caddy_below_path, ROOT, id="caddy-path"),
+        pytest.param(_traefik, "", id="traefik"),
+        pytest.param(_traefik_below_path, ROOT, id="traefik-path"),
     ],
 )
 def test_a_chat_through_a_proxy(

@@ -9,22 +9,32 @@ from playwright.sync_api import Page, expect
 
 from holdfast.server.authenticator import set_password
 from holdfast.storage.key_file import KeyFile
-from tests.browser.chat_page import axe_violations, button, check_transcript, send, start_chatting
+from tests.browser.chat_page import (
+    answers,
+    axe_violations,
+    button,
+    check_transcript,
+    notice,
+    send,
+    session_of,
+    start_chatting,
+    wait_idle,
+)
 from tests.browser.conftest import ConsoleErrors, Open
 from tests.browser.model_server import model_server
-from tests.chat.conftest import chat_nursery
+from tests.chat.conftest import chat_forker
+from tests.fork_server import Fresh, ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
-from tests.nursery import Fresh, Nursery
 from tests.servers import free_port
 
-__all__ = ["chat_nursery"]
+__all__ = ["chat_forker"]
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker) -> Iterator[Start]:
     """Servers with real agents, that know no model."""
-    with starting(lambda **settings: Served(chat_nursery, tmp_path / "data", **settings)) as begin:
+    with starting(lambda **settings: Served(chat_forker, tmp_path / "data", **settings)) as begin:
         yield begin
 
 
@@ -42,7 +52,7 @@ def test_a_server_on_this_machine_is_found_and_answers(start: Start, open_page: 
         found = page.get_by_role("list", name="Models found").get_by_role("listitem")
         expect(found).to_contain_text(["Ollama"])
         expect(found).to_contain_text(["2 models: llama3.2, qwen3:8b"])
-        expect(page.get_by_text("llama3.2 answers unless you choose another model.")).to_be_visible()
+        expect(page.get_by_text("Default model: llama3.2")).to_be_visible()
         assert axe_violations(page) == []
         start_chatting(page)
         send(page, "Hello", "Hello from the model.")
@@ -51,16 +61,91 @@ def test_a_server_on_this_machine_is_found_and_answers(start: Start, open_page: 
         expect(page.get_by_role("heading", name="What can I help with?")).to_be_visible()
 
 
-def test_a_server_is_tested_before_it_is_kept(start: Start, open_page: Open) -> None:
+def test_a_server_that_comes_and_goes_is_noticed_without_a_reload(start: Start, open_page: Open) -> None:
+    """An answer that fails greys its models out; the picker says why once, and Retry finds them again."""
+    with model_server("atlas", "breeze") as first:
+        port = first.server_port
+        served = start(environment={"OPENAI_API_BASE_URL": f"http://{first.address}/v1"})
+        served.post("/api/setup/done", expect=204)
+        page = open_page(served.url)
+        send(page, "Hello", "Hello from the model.")
+        wait_idle(page)
+    send(page, "Again")
+    expect(notice(page)).to_contain_text(f"Can't reach OpenAI (127.0.0.1:{port}). Check that it is running.")
+    page.get_by_role("button", name="Model: atlas").click()
+    picker = page.get_by_role("dialog", name="Model and agent")
+    expect(picker.get_by_role("option", name="breeze")).to_be_disabled()
+    retry = picker.get_by_role("option", name="Retry OpenAI")
+    expect(retry).to_have_count(1)
+    with model_server("atlas", "breeze", port=port):
+        retry.click()
+        expect(retry).to_have_count(0)
+        expect(picker.get_by_role("option", name="breeze")).to_be_enabled()
+
+
+def test_a_setting_that_the_model_rejects_can_be_left_out(start: Start, open_page: Open) -> None:
+    """The failure leads to the settings of the chat, where the default shows, and to an answer without the setting."""
+    with model_server("picky", rejects="temperature") as picky:
+        served = start(environment={"OPENAI_API_BASE_URL": f"http://{picky.address}/v1"})
+        served.post("/api/setup/done", expect=204)
+        served.call("PATCH", "/api/chat-defaults", {"temperature": 0.3}, 200)
+        page = open_page(served.url)
+        send(page, "Hello")
+        expect(notice(page)).to_contain_text("picky does not accept this temperature")
+        assert axe_violations(page) == []
+        button(page, "Open chat settings").click()
+        dialog = page.get_by_role("dialog", name="Chat settings")
+        temperature = dialog.get_by_role("spinbutton", name="Temperature")
+        expect(temperature).to_have_attribute("placeholder", "Default (0.3)")
+        button(dialog, "Use the model’s default for Temperature").click()
+        expect(temperature).to_be_focused()
+        expect(temperature).to_have_attribute("placeholder", "Model default")
+        expect(dialog.get_by_text("Changed")).to_be_visible()
+        button(dialog, "Cancel").click()
+        button(page, "Try without it").click()
+        expect(answers(page).last).to_contain_text("Hello from the model.")
+        check_transcript(page, served)
+        assert served.look(session_of(page))["temperature"] == "model_default"
+
+
+def test_images_are_switched_on_for_an_added_server(start: Start, open_page: Open) -> None:
+    """A server that does not say what its models see is sent images after that; a new key does not undo it."""
+    with model_server("atlas") as other:
+        served = start()
+        served.post("/api/setup/done", expect=204)
+        name = served.post("/api/providers", {"base_url": other.address}, 200)["name"]
+
+        def abilities() -> list[str]:
+            (model,) = (item for item in served.get("/api/models")["items"] if item["id"] == f"{name}/atlas")
+            return list(model["abilities"])
+
+        assert "images" not in abilities()
+        page = open_page(f"{served.url}/settings")
+        button(page, f"Send images: {name}").click()
+        expect(button(page, f"Stop sending images: {name}")).to_be_visible()
+        assert {"images", "tools"} <= set(abilities())
+        served.call("PUT", f"/api/settings/keys/{name}", {"key": "a-new-key"}, 200)
+        assert "images" in abilities()
+        button(page, f"Stop sending images: {name}").click()
+        expect(button(page, f"Send images: {name}")).to_be_visible()
+        assert "images" not in abilities()
+        served.refused("not-found", "PATCH", "/api/providers/none", {"images": True})
+
+
+def test_a_server_is_tested_before_it_is_kept(start: Start, open_page: Open, console_errors: ConsoleErrors) -> None:
     """A wrong address and a missing key are explained; the right ones show the models, which can be used and removed.
     The whole form works with the keyboard."""
+    console_errors.expect("422")  # what is no address is refused
     served, closed = start(), free_port()
     with model_server("atlas", "breeze", key="secret-key") as other:
         page = open_page(served.url)
         _is_setup(page)
         expect(page.get_by_text("None yet.")).to_be_visible()
-        page.get_by_label("Provider", exact=True).select_option("Another server (OpenAI-compatible)")
+        page.get_by_label("Provider", exact=True).select_option("Ollama, LM Studio or another server")
         problem, address = page.get_by_role("alert"), page.get_by_label("Address")
+        address.fill("not a url at all")
+        address.press("Enter")
+        expect(problem).to_contain_text("Enter a valid address")
         address.fill(f"127.0.0.1:{closed}")
         address.press("Enter")
         expect(problem).to_contain_text(f"No server answers at http://127.0.0.1:{closed}/v1 (connection refused)")

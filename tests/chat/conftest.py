@@ -1,4 +1,4 @@
-"""Real server processes with the real crew, and one scripted upstream for all of them."""
+"""Real server processes with the real agents and tools, and one scripted upstream for all of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import KEY, KEY_NAME, PROVIDER, Stage, stage
+from tests.chat.model_server import KEY, KEY_NAME, PROVIDER, ScriptedModelServer, serve_model
+from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
 from tests.http.conftest import Start, starting
-from tests.nursery import ForkServer, Nursery
 
 
 @pytest.fixture(scope="session")
-def chat_nursery(fork_server: ForkServer) -> Nursery:
-    return Nursery(fork_server, "tests.chat.server")
+def chat_forker(fork_server: ForkServer) -> ServerForker:
+    return ServerForker(fork_server, "tests.chat.server")
 
 
 @pytest.fixture(scope="session")
-def up() -> Iterator[Stage]:
-    with stage() as standing:
+def up() -> Iterator[ScriptedModelServer]:
+    with serve_model() as standing:
         yield standing
 
 
-def settings(up: Stage, more: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+def settings(up: ScriptedModelServer, more: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Those of a server whose only provider is the upstream; `more` are further tables of the config."""
     provider = {"base_url": up.url, "api_key_env": KEY_NAME, "models": ["default"]}
     tables = {"providers": {PROVIDER: provider}, **(more or {})}
@@ -32,14 +32,16 @@ def settings(up: Stage, more: dict[str, Any] | None = None, **changes: Any) -> d
 
 
 @pytest.fixture
-def start(tmp_path: Path, chat_nursery: Nursery, up: Stage) -> Iterator[Start]:
+def start(tmp_path: Path, chat_forker: ServerForker, up: ScriptedModelServer) -> Iterator[Start]:
     """Start a server on the test's directory, once or after the last one has gone."""
-    with starting(lambda **changes: Served(chat_nursery, tmp_path / "data", **settings(up, **changes))) as begin:
+    with starting(lambda **changes: Served(chat_forker, tmp_path / "data", **settings(up, **changes))) as begin:
         yield begin
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, chat_forker: ServerForker, up: ScriptedModelServer
+) -> Iterator[Served]:
     """One server for tests that leave nothing behind which another would notice."""
-    with Served(chat_nursery, tmp_path_factory.mktemp("chat") / "data", **settings(up)) as served:
+    with Served(chat_forker, tmp_path_factory.mktemp("chat") / "data", **settings(up)) as served:
         yield served.ready()

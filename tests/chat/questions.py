@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.chat.stage import PROVIDER
+from tests.chat.model_server import PROVIDER
 from tests.http.client import Served
 from tests.http.streams import until
 

@@ -18,6 +18,7 @@ import anyio
 
 from holdfast import app, logs
 from holdfast.agents.acp.program import AcpLimits
+from holdfast.agents.gateway.client import GatewayLimits
 from holdfast.app import lifecycle
 from holdfast.app.agents import build_agents
 from holdfast.config import Config
@@ -30,7 +31,7 @@ from holdfast.ports.journal import Append, Journal
 from holdfast.ports.model import Model
 from holdfast.ports.store import Store
 from holdfast.server.event_loop import ServerEventLoop
-from tests.nursery import PATIENT, write_line
+from tests.fork_server import PATIENT, write_line
 
 for _slow in ("holdfast.agents.acp.connection", "mcp"):  # before the fork, because each takes a second
     importlib.import_module(_slow)
@@ -80,10 +81,11 @@ async def _serve(
     tuned: Mapping[str, Mapping[str, Any]] = {},
     stuck: str | None = None,
     program_limits: Mapping[str, Any] = {},
+    gateway_limits: Mapping[str, Any] = {},
     engine: Mapping[str, Any] = {},
 ) -> None:
     """Beside the configuration: what is found in the environment, changes to models' endpoints by name, the type of
-    event that the journal never gets to take, the limits of agents' programs, and settings of the engine."""
+    event that the journal never gets to take, limits of agents' programs and gateways, and the engine's settings."""
     home, sign = config.data_dir / "no-home", config.data_dir / "stuck"
     found = {"PATH": os.environ["PATH"], "HOLDFAST_MODELS_DIR": str(config.data_dir / "no-models"), **environment}
     build = partial(
@@ -92,6 +94,7 @@ async def _serve(
         home=home,
         make_catalog=partial(Tuned, tuned),
         program_limits=AcpLimits(**program_limits),
+        gateway_limits=GatewayLimits(**gateway_limits),
     )
 
     def around(store: Store, journal: Journal) -> tuple[Store, Journal]:
@@ -112,7 +115,7 @@ async def _end_with_the_test() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     settings = json.loads(arguments[0])
-    names = ("environment", "tuned", "stuck", "program_limits", "engine")
+    names = ("environment", "tuned", "stuck", "program_limits", "gateway_limits", "engine")
     more = {name: settings.pop(name) for name in names if name in settings}
     config = Config(**{**settings, "data_dir": Path(settings["data_dir"])})
     logs.configure(config.log_level, config.log_format)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import asked, decide, effects, note, results
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.upstream import End, Head, Script, delta, says, sse
@@ -16,7 +16,9 @@ def write(call_id: str, name: str) -> tuple[str, str, Any]:
     return call_id, "write_file", {"path": name, "content": name}
 
 
-def turn(served: Served, up: Stage, model: str, *scripts: Script, sid: str | None = None) -> tuple[str, str]:
+def turn(
+    served: Served, up: ScriptedModelServer, model: str, *scripts: Script, sid: str | None = None
+) -> tuple[str, str]:
     """Begin a turn with a model of its own; session and run."""
     up.play(model, *scripts)
     sid = sid or served.session(title="A person's")
@@ -28,7 +30,7 @@ def workspace(served: Served, sid: str) -> list[str]:
     return sorted(file.name for file in directory.iterdir()) if directory.exists() else []
 
 
-def test_reading_is_free_and_changing_asks(shared: Served, up: Stage) -> None:
+def test_reading_is_free_and_changing_asks(shared: Served, up: ScriptedModelServer) -> None:
     """X5: by default a run reads without asking and asks before it writes, edits or runs a command; nothing has
     happened until the answer is there."""
     sid, rid = turn(
@@ -51,7 +53,7 @@ def test_reading_is_free_and_changing_asks(shared: Served, up: Stage) -> None:
     assert results(up.asked("defaults", 3))["c3"] == "a"
 
 
-def test_session_is_for_one_session(shared: Served, up: Stage) -> None:
+def test_session_is_for_one_session(shared: Served, up: ScriptedModelServer) -> None:
     """X5: the tool asks no more in this session, in this run and the next, and does in another session."""
     sid, rid = turn(shared, up, "session", calls(write("c1", "a")), calls(write("c2", "b")), says("Done."))
     decide(shared, rid, "session")
@@ -64,7 +66,7 @@ def test_session_is_for_one_session(shared: Served, up: Stage) -> None:
     shared.cancel(rid)
 
 
-def test_always_is_for_all_sessions(start: Start, up: Stage) -> None:
+def test_always_is_for_all_sessions(start: Start, up: ScriptedModelServer) -> None:
     """X5: and it is remembered over a restart."""
     served = start()
     _, rid = turn(served, up, "always", calls(write("c1", "a")), says("Done."))
@@ -78,7 +80,7 @@ def test_always_is_for_all_sessions(start: Start, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("has_password", [False, True], ids=["open", "with a password"])
-def test_always_for_the_shell_needs_a_password(start: Start, up: Stage, has_password: bool) -> None:
+def test_always_for_the_shell_needs_a_password(start: Start, up: ScriptedModelServer, has_password: bool) -> None:
     """X5: on an open server *always* counts once for the shell, in this session and in others; behind a password it
     counts for good."""
     served = enter(start(password="correct horse" if has_password else None))
@@ -105,7 +107,7 @@ def enter(served: Served) -> Served:
     return served
 
 
-def test_rules_of_the_config(start: Start, up: Stage) -> None:
+def test_rules_of_the_config(start: Start, up: ScriptedModelServer) -> None:
     """X5: *deny* is answered without asking anybody, *allow* runs; the shell of an open server asks in spite of it."""
     served = start(more={"tools": {"write_file": "allow", "edit_file": "deny", "shell": "allow"}})
     sid, rid = turn(
@@ -121,7 +123,7 @@ def test_rules_of_the_config(start: Start, up: Stage) -> None:
     assert "blocked by the user's tool permissions" in results(up.asked("rules", 2))["c2"]
 
 
-def test_what_a_provider_signed_goes_back_after_the_answer(start: Start, up: Stage) -> None:
+def test_what_a_provider_signed_goes_back_after_the_answer(start: Start, up: ScriptedModelServer) -> None:
     """X5: opaque data of a call is not lost while the run waits, not even with the server."""
     signed = {"google": {"thought_signature": "c2lnbmVk"}}
     call = {"index": 0, "id": "c1", "function": {"name": "shell", "arguments": json.dumps(note("ran"))}}

@@ -1,12 +1,13 @@
 """Answers that ask for too much: too many calls, and arguments that are nested too deeply or too large."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 
 from holdfast.agents.chat.requested_calls import MAX_CALLS
-from tests.chat.stage import Stage, calls
+from tests.chat.model_server import ScriptedModelServer, calls
 from tests.http.client import Served
 from tests.http.streams import said
 from tests.upstream import End, Head, Script, delta, says, sse
@@ -22,7 +23,9 @@ def tool_parts(message: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("same_id", [False, True])
-def test_an_answer_with_thousands_of_calls_is_cut_and_the_model_told(shared: Served, up: Stage, same_id: bool) -> None:
+def test_an_answer_with_thousands_of_calls_is_cut_and_the_model_told(
+    shared: Served, up: ScriptedModelServer, same_id: bool
+) -> None:
     """E1: of 8,000 calls in one answer the first are run, the next is refused with the reason, and the run goes on."""
     name = f"eager-{same_id}"
     wanted = [("same" if same_id else f"c{n}", "no_such_tool", {"n": n}) for n in range(8_000)]
@@ -43,12 +46,15 @@ def test_an_answer_with_thousands_of_calls_is_cut_and_the_model_told(shared: Ser
     assert took < 15, "8,000 calls took 23 s before they were limited"
 
 
-@pytest.mark.parametrize("depth", [150, 900, 5_000, 100_000])
-def test_deeply_nested_arguments_are_refused_and_the_session_goes_on(shared: Served, up: Stage, depth: int) -> None:
+@pytest.mark.parametrize("twice", [False, True], ids=["", "encoded twice"])
+@pytest.mark.parametrize("depth", [150, 400, 900, 5_000, 100_000])
+def test_deeply_nested_arguments_are_refused_and_the_session_goes_on(
+    shared: Served, up: ScriptedModelServer, depth: int, twice: bool
+) -> None:
     """E1: the model is told, and later turns of the session, which send the call again, succeed."""
-    name = f"nesting-{depth}"
+    name = f"nesting-{depth}-{twice}"
     arguments = '{"path": ' + "[" * depth + "]" * depth + "}"
-    model = up.play(name, raw_call(arguments), says("Done."))
+    model = up.play(name, raw_call(json.dumps(arguments) if twice else arguments), says("Done."))
     sid = shared.session()
     rid = shared.begin(sid, "Go", model=model)
     run = shared.ended(rid)

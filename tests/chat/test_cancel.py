@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import begin, decide
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD, said, until
@@ -44,7 +44,9 @@ def report(what: str, seconds: list[float]) -> None:
         ("in mid-stream", [Head(), *sse(delta(content="Half an ")), Hang()], "Half an "),
     ],
 )
-def test_cancel_closes_the_upstream_connection(moment: str, script: Any, shown: str, shared: Served, up: Stage) -> None:
+def test_cancel_closes_the_upstream_connection(
+    moment: str, script: Any, shown: str, shared: Served, up: ScriptedModelServer
+) -> None:
     """C7 C5 C8: cancel does not wait for the next chunk; the upstream sees its connection closed at once."""
     model, took = f"cancel {moment}", []
     up.play(model, script)
@@ -126,7 +128,7 @@ COMMAND = "sleep 1000 & echo $!; setsid sleep 1001 & echo $!; trap '' TERM; echo
 
 
 @linux
-def test_cancel_ends_a_shell_command_with_its_children(start: Start, up: Stage) -> None:
+def test_cancel_ends_a_shell_command_with_its_children(start: Start, up: ScriptedModelServer) -> None:
     """C7 C3: the command, its children, one that left its session and one that ignores SIGTERM are gone."""
     up.play("cancel shell", calls(("c1", "shell", {"command": COMMAND}), text="I run. "))
     served, took = start(more={"shell": {"sandbox": "off"}}), []  # in the sandbox, process ids are others

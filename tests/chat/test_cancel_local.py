@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.models import local_model_weights
 from holdfast.models.local_model import LOCAL_ID
-from tests.chat.stage import KEY
+from tests.chat.model_server import KEY
 from tests.chat.test_cancel import TIMES, moment_of, report
 from tests.http.client import Served
 from tests.http.conftest import Start

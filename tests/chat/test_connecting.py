@@ -93,6 +93,19 @@ def test_connecting_an_added_server_again_replaces_its_key(start: Start, recorde
     assert json.loads(stored(server)[f"provider:{name}"])["key"] == "sk-new"
 
 
+def test_an_added_server_can_be_named(start: Start, recorder: Recorder) -> None:
+    """The ids of its models begin with the name, which it keeps; that of a known provider is not used for another."""
+    server = start()
+    body = {"base_url": f"{recorder.url}/a/v1", "name": "office"}
+    assert server.post("/api/providers", body, 200)["name"] == "office"
+    assert any(model["id"] == "office/one" for model in server.get("/api/models")["items"])
+    assert server.post("/api/providers", {**body, "name": "home"}, 200)["name"] == "office"
+    other = {"base_url": f"{recorder.url}/b/v1", "name": "openai"}
+    assert server.post("/api/providers", other, 200)["name"] == "openai-server"
+    refused = server.refused("invalid", "POST", "/api/providers", {**other, "name": "My server"})
+    assert refused["field"] == "name"
+
+
 def test_added_servers_with_like_addresses_stay_apart(start: Start, recorder: Recorder) -> None:
     """Each address has a name of its own, which it keeps when it is connected again or another one is removed."""
     server = start()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer
 from tests.chat.questions import begin, told
-from tests.chat.stage import PROVIDER, Stage
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import said, until
@@ -24,7 +24,7 @@ def with_usage(read: int, written: int, cost: float | None, *events: Any) -> Scr
 # ---- titles ----
 
 
-def test_model_names_a_session_in_the_background(shared: Served, up: Stage) -> None:
+def test_model_names_a_session_in_the_background(shared: Served, up: ScriptedModelServer) -> None:
     """P8: after the first turn the model is asked for a title; it is shown in the session and in the list."""
     up.play("titles", says("Dogs bark."), says("More."))
     up.play("titles", says('"Why dogs bark."\n'), job="title")
@@ -40,19 +40,24 @@ def test_model_names_a_session_in_the_background(shared: Served, up: Stage) -> N
     assert up.count("titles", job="title") == 1
 
 
-def test_a_stopped_or_failed_first_turn_names_its_session(shared: Served, up: Stage) -> None:
-    """P8: the first words of the question are the title, and the model that failed is not asked for one."""
+def test_a_stopped_or_failed_first_turn_names_its_session(shared: Served, up: ScriptedModelServer) -> None:
+    """P8: the first words of the question are the title as soon as it is stored, and the model that failed is not asked
+    for one before it has completed an answer."""
     up.play("untitled", [Head(400, {"Content-Length": "0"}, chunked=False)])
-    up.play("slow-title", [Head(), *sse(delta(content="Hm. ")), Hang()])
+    up.play("slow-title", [Head(), *sse(delta(content="Hm. ")), Hang()], says("Now."))
+    up.play("slow-title", says("Cats and dogs"), job="title")
     failed = shared.session(model=f"{PROVIDER}/untitled")
     assert shared.turn(failed, "Why do dogs bark at the moon?")["status"] == "failed"
-    until(lambda: shared.look(failed)["title"], lambda title: title == "Why do dogs bark at the moon?")
+    assert shared.listed(failed)["title"] == "Why do dogs bark at the moon?"
     stopped = shared.session(model=f"{PROVIDER}/slow-title")
     rid = shared.begin(stopped, "Why do cats not?")
     up.asked("slow-title")
+    assert shared.listed(stopped)["title"] == "Why do cats not?"
     shared.cancel(rid)
-    until(lambda: shared.look(stopped)["title"], lambda title: title == "Why do cats not?")
+    assert shared.ended(rid)["status"] == "cancelled"
     assert up.count("untitled", job="title") == up.count("slow-title", job="title") == 0
+    assert shared.turn(stopped, "Then tell me about both")["status"] == "complete"
+    until(lambda: shared.look(stopped)["title"], lambda title: title == "Cats and dogs")
 
 
 # ---- how an answer ends, and who gave it ----
@@ -66,7 +71,7 @@ def test_the_default_model_is_stored_with_its_answer(shared: Served) -> None:
     assert answer["model"] == shared.run(answer["run_id"])["model"] == default
 
 
-def test_a_repeated_request_says_so(shared: Served, up: Stage) -> None:
+def test_a_repeated_request_says_so(shared: Served, up: ScriptedModelServer) -> None:
     """E1: while the provider does not answer and is asked again, the run says which attempt comes and why."""
     up.play("busy", [Head(503, {"Content-Length": "0", "Retry-After": "0"}, chunked=False)], says("At last."))
     sid, rid = begin(shared, "busy", "Are you there?")
@@ -78,7 +83,9 @@ def test_a_repeated_request_says_so(shared: Served, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_an_answer_that_was_cut_short_says_so_and_can_be_continued(shared: Served, up: Stage, reason: str) -> None:
+def test_an_answer_that_was_cut_short_says_so_and_can_be_continued(
+    shared: Served, up: ScriptedModelServer, reason: str
+) -> None:
     """X5: the provider's reason is in the message, and Continue goes on from the text; a finished answer is refused."""
     name = f"cut-{reason}"
     up.play(name, [Head(), *sse(delta(content="One, two"), delta(finish=reason), "[DONE]"), End()], says(", three."))
@@ -94,12 +101,12 @@ def test_an_answer_that_was_cut_short_says_so_and_can_be_continued(shared: Serve
 # ---- the context ----
 
 
-def small(up: Stage, context: int) -> dict[str, Any]:
+def small(up: ScriptedModelServer, context: int) -> dict[str, Any]:
     return {"providers": {PROVIDER: {"base_url": up.url, "models": ["default"], "context": context}}}
 
 
-def test_full_context_is_compacted(start: Start, up: Stage) -> None:
-    """O3: near the limit the past is summarised by the model; the run goes on with the summary, and every message is
+def test_full_context_is_compacted(start: Start, up: ScriptedModelServer) -> None:
+    """O3: near the limit the past is summarized by the model; the run goes on with the summary, and every message is
     still there to be read."""
     up.play("compacts", says("Noted. " * 200), says("A fox."))
     up.play("compacts", says("It is all about a fox."), job="summary")
@@ -115,10 +122,37 @@ def test_full_context_is_compacted(start: Start, up: Stage) -> None:
     assert [said(message) for message in served.messages(sid)] == [long, "Noted. " * 200, "What is it about?", "A fox."]
 
 
+def test_a_summary_that_fails_or_does_not_end(shared: Served, up: ScriptedModelServer) -> None:
+    """The failure of the model is told as such, and of an answer that ignores the token limit the beginning is kept."""
+    up.play("summarizes", says("Woof."))
+    up.play("summarizes", answers(401, {"error": {"message": "no such key"}}), says("x" * 200_000), job="summary")
+    sid = shared.session(title="A person's", model=f"{PROVIDER}/summarizes")
+    shared.turn(sid, "What do dogs say?")
+    refused = shared.post(f"/api/sessions/{sid}/compact", None, 502)
+    assert refused["type"] == "upstream-failed"
+    assert "API key" in refused["detail"]
+    shared.post(f"/api/sessions/{sid}/compact", None, 200)
+    assert [len(message["summary"] or "") for message in shared.messages(sid)] == [0, 64 * 1024]
+
+
+def test_a_budget_keeps_calls_from_spending(start: Start, up: ScriptedModelServer) -> None:
+    """Titles and summaries on demand, and embeddings, are refused like new messages: the model is not asked."""
+    up.play("refused", says("Woof."))
+    served = start()
+    sid = served.session(title="A person's", model=f"{PROVIDER}/refused")
+    served.turn(sid, "What do dogs say?")
+    served.set_budgets({"limit": 0, "unit": "tokens", "period": "day", "action": "refuse"})
+    for call in ("title", "compact"):
+        served.refused("budget-reached", "POST", f"/api/sessions/{sid}/{call}")
+    embedding = {"model": f"{PROVIDER}/refused", "input": "Hello"}
+    assert served.http.post("/v1/embeddings", json=embedding).status_code == 429
+    assert up.count("refused") == 1
+
+
 # ---- usage ----
 
 
-def test_usage_and_cost_are_the_providers_numbers(shared: Served, up: Stage) -> None:
+def test_usage_and_cost_are_the_providers_numbers(shared: Served, up: ScriptedModelServer) -> None:
     """L4: the steps of a run are added up, in the run and in its message."""
     step = {"index": 0, "id": "c1", "function": {"name": "list_files", "arguments": "{}"}}
     up.play(
@@ -134,7 +168,7 @@ def test_usage_and_cost_are_the_providers_numbers(shared: Served, up: Stage) -> 
     assert run["model"] == f"{PROVIDER}/costs"
 
 
-def test_usage_of_a_run_that_failed_is_kept(shared: Served, up: Stage) -> None:
+def test_usage_of_a_run_that_failed_is_kept(shared: Served, up: ScriptedModelServer) -> None:
     """E1: what was paid for before the failure is said."""
     up.play(
         "costs and fails",
@@ -151,7 +185,7 @@ def test_usage_of_a_run_that_failed_is_kept(shared: Served, up: Stage) -> None:
 
 
 @pytest.fixture
-def seeing(start: Start, up: Stage) -> Served:
+def seeing(start: Start, up: ScriptedModelServer) -> Served:
     providers = {
         "seeing": {"kind": "openai", "base_url": up.url, "models": ["sees"]},
         "blind": {"base_url": up.url, "models": ["blind"]},
@@ -164,7 +198,7 @@ def attach(served: Served, name: str, content: bytes, kind: str) -> dict[str, st
     return {"type": "file", "file_id": file["id"]}
 
 
-def test_files_reach_the_model(seeing: Served, up: Stage) -> None:
+def test_files_reach_the_model(seeing: Served, up: ScriptedModelServer) -> None:
     """A1: an image and a document as such, a text file as its text; a model that cannot see is told what it misses,
     and a file is shown again with the next question."""
     parts = [
@@ -196,9 +230,9 @@ def test_files_reach_the_model(seeing: Served, up: Stage) -> None:
 # ---- the list of models ----
 
 
-def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None:
-    """E1: one that refuses, one that never answers and one that answers nonsense are listed with the reason, beside
-    those that are well; a run with one of them ends with the reason."""
+def test_provider_that_is_down_is_shown_as_such(start: Start, up: ScriptedModelServer) -> None:
+    """E1: one that refuses and one that answers nonsense are listed with the reason, beside those that are well and one
+    that is silent, which may be busy; a run with one of them ends with the reason."""
     providers = {
         "well": {"base_url": up.url, "models": ["a", "b"]},
         "closed": {"base_url": "http://127.0.0.1:1/v1", "default": "x"},
@@ -208,15 +242,15 @@ def test_provider_that_is_down_is_shown_as_such(start: Start, up: Stage) -> None
     served = start(more={"providers": providers})
     found = {model["id"]: model for model in served.get("/api/models")["items"]}
     assert [found[f"well/{name}"]["available"] for name in "ab"] == [True, True]
-    down = {name: found[f"{name}"] for name in ("closed/x", "silent/y", "odd/z")}
+    assert found["silent/y"]["available"]
+    down = {name: found[f"{name}"] for name in ("closed/x", "odd/z")}
     assert not any(model["available"] for model in down.values())
-    assert "): connection refused." in down["closed/x"]["reason"]
-    assert "did not list its models in time" in down["silent/y"]["reason"]
+    assert "(127.0.0.1:1). Check that it is running." in down["closed/x"]["reason"]
     assert "odd" in down["odd/z"]["reason"]
     sid = served.session(title="A person's")
     run = served.ended(served.begin(sid, "Hello", model="closed/x"))
     assert (run["status"], run["error"]["code"]) == ("failed", "unavailable")
-    assert "): connection refused." in run["error"]["message"]
+    assert "(127.0.0.1:1). Check that it is running." in run["error"]["message"]
     unknown = served.ended(served.begin(sid, "Hello", model="nobody/x"))
     assert unknown["status"] == "failed"
     assert "There is no model" in unknown["error"]["message"]

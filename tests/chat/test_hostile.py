@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.chat.conftest import settings
-from tests.chat.stage import KEY, PROVIDER, Stage
+from tests.chat.model_server import KEY, PROVIDER, ScriptedModelServer
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.http.streams import said
 from tests.models.hostile import CASES, Case
 from tests.models.hostile_case import OK
-from tests.nursery import Nursery
 from tests.upstream import Chunk, Forever, Hang, PauseAt, Raw, Script
 
 
@@ -42,11 +42,13 @@ RUNS = tuple(_run_case(case) for case in CASES)
 
 
 @pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory, chat_nursery: Nursery, up: Stage) -> Iterator[Served]:
+def impatient(
+    tmp_path_factory: pytest.TempPathFactory, chat_forker: ServerForker, up: ScriptedModelServer
+) -> Iterator[Served]:
     """One server for all cases, with each case's own limits for its model."""
     tuned = {case.name: _plain(case.policy) for case in RUNS if case.policy}
     directory = tmp_path_factory.mktemp("hostile") / "data"
-    with Served(chat_nursery, directory, **settings(up, tuned=tuned)) as served:
+    with Served(chat_forker, directory, **settings(up, tuned=tuned)) as served:
         yield served.ready()
 
 
@@ -55,7 +57,7 @@ def _plain(changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.name)
-def test_run_at_a_hostile_upstream_ends_well(case: Case, impatient: Served, up: Stage) -> None:
+def test_run_at_a_hostile_upstream_ends_well(case: Case, impatient: Served, up: ScriptedModelServer) -> None:
     """E1 E2 E4: the run ends with the right status, keeps what was said, tells a person once what to do, leaves nothing
     open behind it, and its session goes on."""
     model = up.play(case.name, *case.scripts)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import begin, decide, effects, note, results, told
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import said, shown, until
@@ -32,7 +32,7 @@ def taken_up(served: Served, rid: str, automatic: bool) -> str:
     return go_on(served, rid)
 
 
-def test_killed_between_two_tools(start: Start, up: Stage, automatic: bool) -> None:
+def test_killed_between_two_tools(start: Start, up: ScriptedModelServer, automatic: bool) -> None:
     """X5: the first tool's result goes to the model again, and its effect does not happen again."""
     model = f"kill between {automatic}"
     up.play(
@@ -59,7 +59,9 @@ def test_killed_between_two_tools(start: Start, up: Stage, automatic: bool) -> N
 
 
 @pytest.mark.parametrize("decision", ["once", "deny"])
-def test_killed_after_the_effect_and_before_the_result(decision: str, start: Start, up: Stage, automatic: bool) -> None:
+def test_killed_after_the_effect_and_before_the_result(
+    decision: str, start: Start, up: ScriptedModelServer, automatic: bool
+) -> None:
     """X5: nobody knows whether it took effect, so a person is asked, although the tool was allowed for the session; it
     runs again only if they say so."""
     model = f"kill effect {decision} {automatic}"
@@ -85,7 +87,7 @@ def test_killed_after_the_effect_and_before_the_result(decision: str, start: Sta
 
 
 @pytest.mark.parametrize("repeats", ["", "brown fox ", "The quick brown fox "], ids=["not", "a little", "all"])
-def test_killed_in_mid_text(repeats: str, start: Start, up: Stage, automatic: bool) -> None:
+def test_killed_in_mid_text(repeats: str, start: Start, up: ScriptedModelServer, automatic: bool) -> None:
     """X5 X1: the answer goes on where it was cut, as one text, whatever of it the model says again."""
     model = f"kill text {len(repeats)} {automatic}"
     up.play(
@@ -115,7 +117,7 @@ def test_killed_in_mid_text(repeats: str, start: Start, up: Stage, automatic: bo
     assert up.count(model) == 2
 
 
-def test_a_continued_answer_is_part_of_the_next_question(start: Start, up: Stage) -> None:
+def test_a_continued_answer_is_part_of_the_next_question(start: Start, up: ScriptedModelServer) -> None:
     """X5: the turn after a continued answer sees one answer, with its finished tool, and no trace of the break."""
     model = "kill then ask"
     up.play(
@@ -152,7 +154,7 @@ def test_a_continued_answer_is_part_of_the_next_question(start: Start, up: Stage
     ],
 )
 def test_killed_when_the_effect_was_there_and_the_result_was_not(
-    tool: str, args: dict[str, str], asks: bool, start: Start, up: Stage, automatic: bool
+    tool: str, args: dict[str, str], asks: bool, start: Start, up: ScriptedModelServer, automatic: bool
 ) -> None:
     """X5: a tool that is safe to repeat is repeated; another one asks, and denied, its effect stays what it was."""
     model = f"kill before the result {tool} {automatic}"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.chat.model_server import ScriptedModelServer
 from tests.chat.questions import begin, told
-from tests.chat.stage import Stage
 from tests.http.conftest import Start
 from tests.http.streams import said
 from tests.upstream import Hang, Head, Script, delta, says, sse
@@ -13,7 +13,7 @@ from tests.upstream import Hang, Head, Script, delta, says, sse
 HALF: Script = [Head(), *sse(delta(content="Half an ")), Hang()]
 
 
-def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: Stage) -> None:
+def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: ScriptedModelServer) -> None:
     """L2 X3 X5: a run that outlives the drain is interrupted with its partial, and can be continued after a restart."""
     up.play("shutdown", HALF, says("answer."))
     served = start(drain=0.1)
@@ -33,7 +33,9 @@ def test_shutdown_closes_the_upstream_and_keeps_the_partial(start: Start, up: St
     ("kind", "flags"),
     [("llamacpp", {}), ("vllm", {"continue_final_message": True, "add_generation_prompt": False})],
 )
-def test_partial_is_prefilled_where_the_server_can(kind: str, flags: dict[str, Any], start: Start, up: Stage) -> None:
+def test_partial_is_prefilled_where_the_server_can(
+    kind: str, flags: dict[str, Any], start: Start, up: ScriptedModelServer
+) -> None:
     """X5: a server that goes on from the assistant's own words is given them last, without an instruction."""
     model = f"prefill {kind}"
     up.play(model, HALF, says("answer."))

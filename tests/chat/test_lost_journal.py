@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import asked, decide
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import until
@@ -31,7 +31,7 @@ def lose_journal(served: Served) -> None:
 
 
 @pytest.mark.parametrize("automatic", [False, True], ids=["by a person", "by itself"])
-def test_a_finished_tool_asks_before_it_runs_again(automatic: bool, start: Start, up: Stage) -> None:
+def test_a_finished_tool_asks_before_it_runs_again(automatic: bool, start: Start, up: ScriptedModelServer) -> None:
     """X5: its result was lost with the journal; continued, the run shows the loss and asks before the allowed call."""
     model = f"lost {automatic}"
     up.play(
@@ -54,7 +54,7 @@ def test_a_finished_tool_asks_before_it_runs_again(automatic: bool, start: Start
     assert file.read_text() == "bb"
 
 
-def test_a_tool_that_ran_before_the_question_asks_too(start: Start, up: Stage) -> None:
+def test_a_tool_that_ran_before_the_question_asks_too(start: Start, up: ScriptedModelServer) -> None:
     """X5: the run waited for an answer when its journal was lost; answered, it starts over and its tools ask."""
     model = "lost while waiting"
     shell = ("c2", "shell", {"command": "true"})
@@ -73,7 +73,7 @@ def test_a_tool_that_ran_before_the_question_asks_too(start: Start, up: Stage) -
     assert file.read_text() == "bb"
 
 
-def test_the_loss_stays_known(start: Start, up: Stage) -> None:
+def test_the_loss_stays_known(start: Start, up: ScriptedModelServer) -> None:
     """X5: a run continued after a loss is killed and continued once more: its tools still ask."""
     model = "lost and continued"
     up.play(

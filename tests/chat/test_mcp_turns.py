@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.chat.stage import PROVIDER, Stage, calls
-from tests.chat.test_workshop import logged_in
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
+from tests.chat.test_tool_admin import logged_in
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.tools.test_mcp import PROGRAM
@@ -17,7 +17,7 @@ from tests.upstream import says
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
 
-def begin(start: Start, up: Stage, tmp_path: Path) -> Served:
+def begin(start: Start, up: ScriptedModelServer, tmp_path: Path) -> Served:
     program = {"command": sys.executable, "args": [PROGRAM, str(tmp_path / "effects")]}
     provider = {"base_url": up.url, "api_key_env": "TEST_API_KEY", "abilities": ["tools", "images"]}
     return start(more={"mcp": {"t": program}, "tools": {"t__*": "allow"}, "providers": {PROVIDER: provider}})
@@ -29,7 +29,7 @@ def question(served: Served, rid: str, number: int = 1) -> Any:
         return [stream.until("input.requested").data for _ in range(number)][-1]
 
 
-def test_a_turn_with_images_questions_and_sampling(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_a_turn_with_images_questions_and_sampling(start: Start, up: ScriptedModelServer, tmp_path: Path) -> None:
     """X5: the image reaches the model in this turn and, the same, in the next; the page has it as a file. The form goes
     to the person and back to the server; the model writes for the server after the person agreed."""
     served = begin(start, up, tmp_path)
@@ -76,7 +76,7 @@ def test_a_turn_with_images_questions_and_sampling(start: Start, up: Stage, tmp_
     assert up.asked("shown", 6)["messages"][1 : len(before)] == before[1:], "after a restart, the same"
 
 
-def test_prompts_are_listed_and_filled_in_over_the_api(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_prompts_are_listed_and_filled_in_over_the_api(start: Start, up: ScriptedModelServer, tmp_path: Path) -> None:
     """U1: the message box offers them; a prompt that its server cannot fill in says why."""
     served = begin(start, up, tmp_path)
     (prompt,) = served.get("/api/mcp/prompts")["items"]

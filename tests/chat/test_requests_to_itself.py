@@ -1,12 +1,12 @@
 """Requests that the server is made to send to itself, by the settings of a model or of an MCP server."""
 
-from tests.chat.stage import PROVIDER, Stage
+from tests.chat.model_server import PROVIDER, ScriptedModelServer
 from tests.http.conftest import Start
 from tests.servers import free_port
 from tests.upstream import says
 
 
-def test_a_model_whose_url_is_the_server_itself_is_not_the_person(start: Start, up: Stage) -> None:
+def test_a_model_whose_url_is_the_server_itself_is_not_the_person(start: Start, up: ScriptedModelServer) -> None:
     """The server answers itself no more than any other program that it runs."""
     port = free_port()
     own = {"base_url": f"http://127.0.0.1:{port}/v1", "models": [f"{PROVIDER}/inner"]}
@@ -15,8 +15,8 @@ def test_a_model_whose_url_is_the_server_itself_is_not_the_person(start: Start, 
     served = start(port=port, more={"providers": {PROVIDER: there, "own": own}})
     sid = served.session()
     run = served.ended(served.begin(sid, "Go", model=f"own/{PROVIDER}/inner"))
-    assert run["status"] == "failed"
-    assert "only answers the user account that started it" in str(run["error"])
+    assert (run["status"], run["error"]["code"]) == ("failed", "auth")
+    assert 'method="POST",status="403"' in served.http.get("/metrics").text
     assert [item["id"] for item in served.get("/api/sessions")["items"]] == [sid]
 
 

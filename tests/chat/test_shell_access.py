@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import decide, results
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.conftest import Start
 from tests.upstream import says
 
@@ -24,7 +24,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("sandbox", ["off", "auto"])
-def test_a_command_cannot_use_the_api_of_an_open_server(start: Start, up: Stage, sandbox: str) -> None:
+def test_a_command_cannot_use_the_api_of_an_open_server(start: Start, up: ScriptedModelServer, sandbox: str) -> None:
     """X5: without a password the server answers the person at the machine, but not its own commands."""
     server = start(more={"shell": {"sandbox": sandbox}})
     model = f"command-{sandbox}"

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import nurseries
-from tests.http.conftest import Start, http_nursery, shared, start
+from tests.fork_server import ForkServer, ServerForker
+from tests.http.conftest import Start, http_forker, shared, start
 from tests.http.conftest import fresh as server
-from tests.nursery import ForkServer, Nursery
 
-__all__ = ["Start", "http_nursery", "server", "shared", "start"]
+__all__ = ["Start", "http_forker", "server", "shared", "start"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def command_nursery(fork_server: ForkServer) -> Iterator[None]:
+def command_forker(fork_server: ForkServer) -> Iterator[None]:
     """Forks the processes of `terminal.holdfast` and `terminal.Terminal`."""
-    nurseries.append(Nursery(fork_server, "tests.cli.program"))
+    nurseries.append(ServerForker(fork_server, "tests.cli.program"))
     yield
     nurseries.clear()
 

@@ -1,5 +1,5 @@
 """The real `holdfast` with the scripted agent of `tests.http.scripts`: `python -m tests.cli.program …`, or forked by a
-nursery. With `--at-terminal` as the first argument, stdin becomes the controlling terminal, as after a login."""
+forker. With `--at-terminal` as the first argument, stdin becomes the controlling terminal, as after a login."""
 
 import fcntl
 import os
@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from holdfast import __main__ as command
-from holdfast import app  # noqa: F401  imported once by the nursery; `holdfast` imports it on demand
-from holdfast.agents.scripted import ScriptedAgent
+from holdfast import app  # noqa: F401  imported once by the forker; `holdfast` imports it on demand
+from holdfast.agents.scripted_agent import ScriptedAgent
 from holdfast.config import Config
 from holdfast.ports.agent import Agent
 from tests.http import scripts

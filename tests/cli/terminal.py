@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.nursery import Nursery
+from tests.fork_server import ServerForker
 
 GUARD: Final = 60.0
 _CONTROL_SEQUENCES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
-nurseries: Final[list[Nursery]] = []
-"""Holds the nursery that the fixture `command_nursery` has started."""
+nurseries: Final[list[ServerForker]] = []
+"""Holds the forker that the fixture `command_forker` has started."""
 
 
 class Done(NamedTuple):

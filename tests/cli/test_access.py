@@ -1,6 +1,7 @@
 """`holdfast password`, `holdfast token` and `holdfast logins` next to a running server."""
 
 import stat
+from pathlib import Path
 
 import httpx
 
@@ -60,6 +61,38 @@ def test_a_token_is_shown_once_and_can_be_taken_back(server: Served) -> None:
     ok("token", "revoke", listed["id"], data=data)
     assert server.http.get("/api/sessions", headers=shown).status_code == 401
     assert holdfast("token", "revoke", listed["id"], data=data).returncode == 1
+
+
+def test_a_login_link_works_once(server: Served) -> None:
+    """The person at the server's shell gets in without the password, once per link; nobody else can make one. A used
+    link leads a browser that is logged in to the app, and another one to the login page."""
+    data = server.data_dir
+    ok("password", "--stdin", data=data, stdin=b"correct horse\n")
+    link = ok("login-link", data=data).strip()
+    assert link.startswith(f"{server.url}/open?token=")
+    with httpx.Client(verify=False) as browser:
+        assert browser.head(link).status_code == 403
+        opened = browser.get(link)
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
+        assert browser.get(f"{server.url}/api/sessions").status_code == 200
+        again = browser.get(link)
+        assert (again.status_code, again.headers["location"]) == (303, "/")
+        assert httpx.get(link, verify=False).status_code == 403
+        shown = httpx.get(link, headers={"Accept": "text/html"}, verify=False)
+        assert (shown.status_code, shown.headers["location"]) == (303, "/login?used_link")
+        assert browser.post(f"{server.url}/api/login-links").status_code == 403
+    token = ok("token", "create", "laptop", data=data).strip()
+    refused = server.http.post("/api/login-links", headers={"Authorization": f"Bearer {token}"})
+    assert refused.status_code == 403
+    assert httpx.post(f"{server.url}/api/login-links", verify=False).status_code == 401
+
+
+def test_a_login_link_needs_a_running_server(tmp_path: Path) -> None:
+    """Without `server.json` of a server that answers there is no link."""
+    refused = holdfast("login-link", data=tmp_path)
+    assert refused.returncode == 1
+    assert b"No server of this user account is running" in refused.stderr
+    assert holdfast("login-link", "--url", "chat.example.com", data=tmp_path).returncode == 2
 
 
 def test_logins_are_listed_and_ended(server: Served) -> None:

@@ -14,9 +14,9 @@ from holdfast.server.authenticator import issue_token
 from holdfast.storage.key_file import KeyFile
 from holdfast.storage.sqlite import backup
 from tests.cli.terminal import as_json, ok, refused
+from tests.fork_server import Fresh
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.nursery import Fresh
 
 RUNS = 20
 

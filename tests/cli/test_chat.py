@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli import connect
 from holdfast.cli.exit_codes import ConnectionLostError, exit_code_of
 from holdfast.cli.http_client import ApiClient
+from holdfast.core.user_questions import SKIPPED
 from holdfast.server_file import ServerAddress
 from tests.cli.terminal import Terminal, as_json, holdfast, ok
 from tests.http.client import Served
@@ -75,7 +76,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_it(shared: Served) -> None:
         terminal.until("and now")
         terminal.until("you> ")
         terminal.say("\x04")
-        terminal.until("To continue this session: holdfast chat --session")
+        terminal.until(f"To continue this session: holdfast chat --data-dir {shared.data_dir} --session")
         assert terminal.end() == 0
     messages = shown(shared.data_dir)
     assert [message["status"] for message in messages] == ["complete", "cancelled", "complete", "complete"]
@@ -113,6 +114,26 @@ def test_permission_is_asked_in_the_terminal(shared: Served) -> None:
         terminal.quit("/quit\n")
     tools = [part for message in shown(shared.data_dir) for part in message["parts"] if part["type"] == "tool"]
     assert [tool["state"] for tool in tools] == ["done", "denied"] * 2
+
+
+def test_a_question_of_the_model_is_answered_in_the_terminal(shared: Served) -> None:
+    """By the number of an option, by text, or not at all; what is no answer is asked for again."""
+    asked = {"question": "Which port?", "options": ["80", "8080"]}
+    only = {**asked, "allow_text": False}
+    with Terminal("chat", data=shared.data_dir) as terminal:
+        for args, answer in ((asked, "2\n"), (asked, "the usual one\n"), (asked, "\n"), (only, "443\n1\n")):
+            terminal.until("you> ")
+            terminal.enter(script({"call": "q", "name": "ask_user", "args": args, "asks_user": True}, {"say": "ok"}))
+            terminal.until("? Which port?")
+            terminal.until("2. 8080")
+            terminal.until("Answer (number or text; empty to skip): ")
+            terminal.say(answer)
+            if args is only:
+                terminal.until("must be one of the options")
+            terminal.until("ok")
+        terminal.quit("/quit\n")
+    tools = [part for message in shown(shared.data_dir) for part in message["parts"] if part["type"] == "tool"]
+    assert [tool["result"] for tool in tools] == ["8080", "the usual one", SKIPPED, "80"]
 
 
 def test_a_call_that_needs_approval_is_shown_as_it_will_run(shared: Served) -> None:

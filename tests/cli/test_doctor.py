@@ -10,8 +10,8 @@ import pytest
 from holdfast.cli.doctor import check_user
 from tests.cli.terminal import holdfast, ok, refused
 from tests.contract.machine import snapshot
+from tests.fork_server import ServerForker
 from tests.http.client import Served
-from tests.nursery import Nursery
 
 
 def findings(data: Path) -> tuple[int, dict[str, Any]]:
@@ -24,10 +24,11 @@ def findings(data: Path) -> tuple[int, dict[str, Any]]:
 def test_all_is_well_beside_a_running_server(server: Served) -> None:
     """All checks pass, and the lock names the server's process."""
     ok("chat", "hello", data=server.data_dir)
+    server.session(settings={"source": "compare"})
     code, found = findings(server.data_dir)
     assert code == 0
     assert str(server.process.pid) in found["server"]["text"]
-    assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs"
+    assert found["contents"]["text"] == "1 sessions, 2 messages, 1 runs, 1 sessions of comparisons"
     assert found["shell sandbox"]["text"].startswith(("bubblewrap, without network access", "none: bubblewrap"))
     assert "All checks passed." in holdfast("doctor", data=server.data_dir).stderr.decode()
 
@@ -72,10 +73,10 @@ def test_damage_is_seen_and_nothing_is_changed(data: Path) -> None:
     assert snapshot(data) == before
 
 
-def test_sessions_that_a_damaged_wal_dropped_are_noticed(http_nursery: Nursery, data: Path) -> None:
+def test_sessions_that_a_damaged_wal_dropped_are_noticed(http_forker: ServerForker, data: Path) -> None:
     """SQLite ignores a damaged write-ahead log: the newest sessions are gone, but the journal has their runs. The
     doctor and the next start say so."""
-    with Served(http_nursery, data) as server:
+    with Served(http_forker, data) as server:
         server.ready()
         sid = server.session()
         server.turn(sid, "hello")
@@ -86,7 +87,7 @@ def test_sessions_that_a_damaged_wal_dropped_are_noticed(http_nursery: Nursery, 
     code, found = findings(data)
     assert code == 1
     assert "1 runs of journal.db are not in holdfast.db" in found["store and journal"]["text"]
-    with Served(http_nursery, data) as server:
+    with Served(http_forker, data) as server:
         server.ready()
         assert server.get("/api/sessions")["items"] == []
         assert "does not know 1 of the newest runs" in server.complaints

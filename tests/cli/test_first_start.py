@@ -18,7 +18,7 @@ import pytest
 from holdfast.__main__ import with_default_command
 from holdfast.system import unsupported_reason
 from tests.cli.terminal import GUARD
-from tests.nursery import ROOT
+from tests.fork_server import ROOT
 
 OFFLINE = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
 
@@ -126,6 +126,23 @@ def test_a_failed_download_does_not_stop_the_start(tmp_path: Path) -> None:
         screen.until("Holdfast is running at")
         assert "could not be downloaded: pip failed" in screen.seen
         assert "`holdfast models pull` tries again" in screen.seen
+
+
+def test_a_second_start_shows_the_first_one(tmp_path: Path) -> None:
+    """`holdfast` again shows where the page is and offers nothing; `serve`, as services start it, fails."""
+    arguments = ("--port", "0", "--data-dir", str(tmp_path / "data"))
+    env = environment(HOLDFAST_MODELS_DIR=str(tmp_path / "models"))
+    with at_terminal(*arguments, "--no-model", env=env) as first:
+        url = first.until(r"Holdfast is running at (\S+)")[1]
+        with at_terminal(*arguments, env=env) as second:
+            assert second.until(r"Holdfast is already running at (\S+)")[1] == url
+            assert second.process.wait(GUARD) == 0
+            assert "small model" not in second.seen
+        with at_terminal("serve", *arguments, env=env) as third:
+            assert third.until(r"Holdfast is already running at ([\w:/.]+)")[1] == url
+            assert third.process.wait(GUARD) == 3
+    with at_terminal(*arguments, "--no-model", env=env) as fourth:  # the first one was killed: its file is stale
+        fourth.until("Holdfast is running at")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.terminal import as_json, holdfast, ok, refused
+from tests.cli.terminal import Terminal, as_json, holdfast, ok, refused
+from tests.fork_server import ServerForker
 from tests.http.client import Served
 from tests.importers.hermes_home import HermesHome
 from tests.importers.test_chatgpt import PNG, SAMPLES, U, conversation, node
-from tests.nursery import Nursery
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
 
 
 @pytest.fixture(scope="module")
-def server(http_nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with Served(http_nursery, tmp_path_factory.mktemp("import") / "data") as served:
+def server(http_forker: ServerForker, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with Served(http_forker, tmp_path_factory.mktemp("import") / "data") as served:
         served.ready()
         yield served
 
@@ -120,9 +121,34 @@ def test_a_malformed_source_changes_nothing(server: Served, tmp_path: Path) -> N
     before = as_json("sessions", "list", data=server.data_dir)
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([conversation(U, conversation_id="never"), {"conversation_id": "x", "mapping": 1}]))
-    message = f"{file}, item 2 (line 1), mapping: expected an object, found a number. Nothing was imported."
+    message = f"{file}, item 2 (line 1), field mapping: expected an object, found a number. Nothing was imported."
     refused("import", "--from", "chatgpt", file, data=server.data_dir, message=message)
     assert as_json("sessions", "list", data=server.data_dir) == before
+
+
+def test_dates_are_those_of_the_source(tmp_path: Path) -> None:
+    """The list and the chat show when things were said, not when they were imported, also after an import that adds to
+    the chat."""
+    home = HermesHome(tmp_path / "hermes")
+    said = home.session("20260101_000000_eeeeee", title="Old")
+    home.say(said, "Hi", "Hello")
+    data = tmp_path / "data"
+    [sid] = as_json("import", home.path, "--from", "hermes", data=data)["sessions"]
+    home.say(said, "More", "Sure")
+    assert counts(as_json("import", home.path, "--from", "hermes", data=data)) == (0, 1, 0, 2)
+    home.close()
+    [exported] = [line for line in ok("export", sid, data=data).splitlines() if '"type":"session"' in line]
+    session = json.loads(exported)
+    times = [datetime.fromisoformat(session[name]).timestamp() for name in ("created_at", "updated_at")]
+    assert times == [1.7e9 + 1, 1.7e9 + 5]
+
+
+def test_progress_is_shown_at_a_terminal(tmp_path: Path) -> None:
+    """A bar while the source is read, and one while its chats are stored."""
+    with Terminal("import", SAMPLES / "chatgpt-conversations.json", data=tmp_path / "data") as terminal:
+        terminal.until("Reading")
+        terminal.until("Importing")
+        terminal.until("Imported 5 messages from chatgpt.")
 
 
 def test_the_summary_can_be_read(tmp_path: Path) -> None:

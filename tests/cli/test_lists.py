@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.terminal import format_age
+from holdfast.cli.terminal import count_of, format_age
 from tests.cli.terminal import Terminal, as_json, ok, refused
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -177,7 +177,7 @@ def test_models_are_listed(shared: Served) -> None:
     ("arguments", "code", "message"),
     [
         (["runs", "show", "run_none"], 1, "There is no run with the id 'run_none'"),
-        (["runs", "replay", "../sessions"], 1, "Not Found"),
+        (["runs", "replay", "../sessions"], 1, "There is no such address"),
         (["sessions", "show", "ses_none"], 1, "There is no session"),
         (["chat", "--session", "ses_none", "hello"], 1, "There is no session"),
         (["runs", "list", "--status", "sleeping"], 1, "'sleeping' is not a valid status"),
@@ -197,3 +197,9 @@ def test_refusals_say_what_and_have_a_code(shared: Served, arguments: list[str],
 def test_format_age(seconds: float, shown: str) -> None:
     """A time stamp a few seconds in the future, from a server whose clock is ahead, counts as now."""
     assert format_age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == shown
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, "0 turns"), (1, "1 turn"), (2, "2 turns")])
+def test_count_of(number: int, shown: str) -> None:
+    """One thing is not named in the plural."""
+    assert count_of(number, "turn") == shown

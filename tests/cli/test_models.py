@@ -2,12 +2,12 @@
 
 import json
 
-from tests.chat.conftest import chat_nursery, up
+from tests.chat.conftest import chat_forker, up
 from tests.chat.conftest import shared as chatting
 from tests.cli.terminal import Terminal, holdfast, refused
 from tests.http.client import Served
 
-__all__ = ["chat_nursery", "chatting", "up"]
+__all__ = ["chat_forker", "chatting", "up"]
 
 
 def test_an_unknown_model_is_refused(chatting: Served) -> None:

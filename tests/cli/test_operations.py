@@ -9,8 +9,8 @@ from pathlib import Path
 
 from holdfast.cli.exit_codes import ExitCode
 from tests.cli.terminal import ok
+from tests.fork_server import ROOT
 from tests.http.client import Served
-from tests.nursery import ROOT
 
 GUIDES = ROOT / "docs" / "how-to"
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"

@@ -24,7 +24,7 @@ from holdfast.cli.context import CliContext
 from holdfast.storage.sqlite import DataDir
 from tests.cli.terminal import GUARD, Done, as_json, holdfast, ok, refused
 from tests.contract.machine import filled, tmpfs
-from tests.nursery import ROOT
+from tests.fork_server import ROOT
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def test_a_background_task_that_fails_does_not_end_the_server(data: Path, tmp_pa
             assert select.select([process.stderr], [], [], GUARD)[0], output
             output += (line := os.read(process.stderr.fileno(), 65536))
             assert line, output
-        assert b"warming up failed" in output
+        assert b"loading modules in the background failed" in output
         assert httpx.get(f"{url}/healthz", verify=False).json() == {"status": "ok"}
         process.send_signal(signal.SIGTERM)
         assert process.wait(GUARD) == 0
@@ -219,7 +219,7 @@ def test_every_command_has_help_with_an_example() -> None:
         for command in group.registered_commands
         if command.callback is not None
     ]
-    assert len(names) == 31
+    assert len(names) == 41
     for name in names:
         shown = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="holdfast").output
         assert re.search(rf"Examples?:\s+holdfast {name}", shown), shown

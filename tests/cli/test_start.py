@@ -9,11 +9,11 @@ import anyio
 
 from holdfast.app import deferred_imports
 from tests.cli.terminal import GUARD
-from tests.nursery import ROOT
+from tests.fork_server import ROOT
 
 NOT_YET = {"aiohttp", "jsonschema", "mcp", "numpy", "prometheus_client", "pydantic_ai", "regex", "rich", "xllamacpp"}
 """Each takes tens to hundreds of milliseconds to import."""
-NEVER = {"holdfast.agents.scripted", "holdfast.cli.chat", "psycopg", "redis"}
+NEVER = {"holdfast.agents.scripted_agent", "holdfast.cli.chat", "psycopg", "redis"}
 """Tests', of other commands, of several nodes."""
 
 _SERVE = """

@@ -13,7 +13,7 @@ import anyio
 
 from tests.cluster.conftest import QUICK, Cluster
 from tests.cluster.kills import CONTINUES, wave
-from tests.nursery import ForkServer, Nursery
+from tests.fork_server import ForkServer, ServerForker
 from tests.servers import PostgresServer, RedisServer
 
 _PER_WAVE = 5
@@ -30,10 +30,10 @@ def main() -> int:
     with ExitStack() as held:
         postgres = held.enter_context(closing(PostgresServer(durable=True))).start()
         redis = held.enter_context(closing(RedisServer())).start()
-        nursery = Nursery(held.enter_context(ForkServer()), "tests.http.server")
+        forker = ServerForker(held.enter_context(ForkServer()), "tests.http.server")
         for name, settings in (("PostgreSQL", {}), ("Redis", {"journal_url": redis.url})):
             root = Path(held.enter_context(tempfile.TemporaryDirectory()))
-            with closing(Cluster(nursery, root, postgres, **QUICK, **settings)) as cluster:
+            with closing(Cluster(forker, root, postgres, **QUICK, **settings)) as cluster:
                 _waves(cluster, chance, name, asked.kills // 2 if settings else asked.kills - asked.kills // 2)
     return 0
 

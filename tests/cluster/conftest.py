@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
-from tests.nursery import ForkServer, Nursery
 from tests.servers import Nginx, PostgresServer, RedisServer, Wire, free_port, load_balancer
 
 
 @pytest.fixture(scope="session")
-def cluster_nursery(fork_server: ForkServer) -> Nursery:
-    return Nursery(fork_server, "tests.http.server")
+def cluster_forker(fork_server: ForkServer) -> ServerForker:
+    return ServerForker(fork_server, "tests.http.server")
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +31,8 @@ NUMBERS = itertools.count(1)
 class Cluster:
     """Three nodes at most, each with its own data directory and port, the same after a restart."""
 
-    def __init__(self, nursery: Nursery, root: Path, postgres: PostgresServer, **settings: Any) -> None:
-        self._nursery = nursery
+    def __init__(self, forker: ServerForker, root: Path, postgres: PostgresServer, **settings: Any) -> None:
+        self._forker = forker
         self._root = root
         self.postgres = postgres
         self.database = f"cluster_{next(NUMBERS)}"
@@ -52,7 +52,7 @@ class Cluster:
         """Start node `n`, once or after its last life has ended."""
         url = self.store_url if wire is None else self.postgres.url(self.database, port=wire.port)
         served = Served(
-            self._nursery,
+            self._forker,
             self._root / f"node{n}",
             **{**self._settings, "store_url": url, **settings, "port": self.ports[n]},
         )
@@ -85,15 +85,15 @@ class Cluster:
         return "\n".join(served.complaints for served in self._lives)
 
 
-QUICK: dict[str, Any] = {"lease_time": 60.0, "engine": {"sweep": 0.5, "poll": 1.0}}
+QUICK: dict[str, Any] = {"lease_time": 60.0, "engine": {"sweep_interval": 0.5, "poll_interval": 1.0}}
 """Leases are longer than a busy machine takes for a renewal."""
 SHORT_LEASE: dict[str, Any] = {"lease_time": 3.0}
 """For nodes whose leases a test lets lapse."""
 
 
 @pytest.fixture
-def cluster(cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer) -> Iterator[Cluster]:
-    with closing(Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK)) as made:
+def cluster(cluster_forker: ServerForker, tmp_path: Path, durable_postgres: PostgresServer) -> Iterator[Cluster]:
+    with closing(Cluster(cluster_forker, tmp_path, durable_postgres, **QUICK)) as made:
         yield made
     assert "Exception in ASGI application" not in made.complaints, made.complaints
 
@@ -106,9 +106,9 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def with_redis(
-    cluster_nursery: Nursery, tmp_path: Path, durable_postgres: PostgresServer, redis: RedisServer
+    cluster_forker: ServerForker, tmp_path: Path, durable_postgres: PostgresServer, redis: RedisServer
 ) -> Iterator[Cluster]:
     """The store in PostgreSQL, the journal in Redis."""
-    with closing(Cluster(cluster_nursery, tmp_path, durable_postgres, **QUICK, journal_url=redis.url)) as made:
+    with closing(Cluster(cluster_forker, tmp_path, durable_postgres, **QUICK, journal_url=redis.url)) as made:
         yield made
     assert "Exception in ASGI application" not in made.complaints, made.complaints

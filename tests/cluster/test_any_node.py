@@ -7,7 +7,7 @@ from tests.cluster.conftest import Cluster
 from tests.http.client import Served
 from tests.http.streams import said, shown, until
 
-FACE = {"max_runs": 0, "sweep": 0.5, "poll": 1.0}
+FACE = {"max_runs": 0, "sweep_interval": 0.5, "poll_interval": 1.0}
 """A node that claims nothing: whose run it is, is then known."""
 
 
@@ -60,7 +60,7 @@ def _stand(face: Served, worker: Served) -> str:
 
 def test_a_cancel_through_another_node_reaches_the_owner_at_once(cluster: Cluster) -> None:
     """L7, C7: stopped through another node than its owner, the upstream call is closed within 250 ms."""
-    seldom = {"sweep": 3600.0, "poll": 3600.0}
+    seldom = {"sweep_interval": 3600.0, "poll_interval": 3600.0}
     face, worker = cluster.start(0, engine={**seldom, "max_runs": 0}), cluster.start(1, engine=seldom)
     took: list[float] = []
     while not took or min(took) >= 0.25:  # the first one on a machine that is not busy

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import CallTool, Hang, Meet, Say
+from holdfast.agents.scripted_agent import CallTool, Hang, Meet, Say
 from holdfast.core.ids import LOCAL, FileId, RunId
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.ports.journal import Journal
 from holdfast.ports.store import SessionQuery, Store
@@ -145,7 +145,7 @@ async def test_a_lease_neither_lapses_early_nor_lives_too_long(world: Shared, of
 
 
 async def test_an_attached_run_lives_as_long_as_its_connection(world: Shared, off: float) -> None:
-    """L3: a client at one node, its run at the other: its line is neither dead at once nor for ever."""
+    """L3: a client at one node, its run at the other: its line is neither dead at once nor forever."""
     async with two_nodes(world, off, [Say("x"), Meet("here"), Hang()]) as (worker, other):
         run = await other.send(await worker.new_session(), lifetime="attached")
         async with other.engine.connections.attached(run.id):

@@ -25,7 +25,7 @@ def begun(node: Served, script: Any, **session: Any) -> tuple[str, str]:
 
 def test_an_owner_that_stood_still_cannot_write_when_it_wakes(cluster: Cluster) -> None:
     """X2, L7: stopped beyond its lease, an owner is overtaken; continued, its append is refused and it stops."""
-    face = cluster.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0})
+    face = cluster.start(0, engine={"max_runs": 0, "sweep_interval": 0.5, "poll_interval": 1.0})
     owner = cluster.start(1, **SHORT_LEASE)
     sid, rid = begun(face, [{"say": "first "}, {"tokens": 100_000, "rate": 50}])
     owner.tell(signal.SIGSTOP)
@@ -48,7 +48,7 @@ def test_a_run_whose_node_goes_is_continued_by_another(cluster: Cluster, way: st
     """X5, L7: with automatic continue the run goes on at another node, where its journal ends, also in a rolling
     upgrade; finished tools are not run again, and a client that watches through a third node is shown one unbroken
     answer."""
-    face = cluster.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0}, **CONTINUES)
+    face = cluster.start(0, engine={"max_runs": 0, "sweep_interval": 0.5, "poll_interval": 1.0}, **CONTINUES)
     leaving = cluster.start(1, drain=0.0, **SHORT_LEASE, **CONTINUES)
     sid = face.session()
     rid = face.begin(sid, [{"say": "a "}, {"call": "once"}, {"say": "b "}, {"meet": "here"}, {"say": "c"}])

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Say
+from holdfast.agents.scripted_agent import Say
 from holdfast.core.session import Message, Session
 from holdfast.ports.agent import Titler
 from holdfast.storage.postgres import PostgresConfig, PostgresWakeups

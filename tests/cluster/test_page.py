@@ -12,7 +12,7 @@ import argon2
 import psycopg
 
 from tests.cluster.conftest import Cluster
-from tests.nursery import ROOT
+from tests.fork_server import ROOT
 from tests.servers import PostgresServer
 
 PAGE = ROOT / "docs" / "how-to" / "cluster.md"

@@ -29,7 +29,10 @@ def lost(cluster: Cluster, redis: RedisServer) -> tuple[str, str]:
 
 def test_a_run_goes_through_any_node(with_redis: Cluster) -> None:
     """L7: with its journal in Redis a run is executed by one node and followed live and cancelled through another."""
-    face, worker = with_redis.start(0, engine={"max_runs": 0, "sweep": 0.5, "poll": 1.0}), with_redis.start(1)
+    face, worker = (
+        with_redis.start(0, engine={"max_runs": 0, "sweep_interval": 0.5, "poll_interval": 1.0}),
+        with_redis.start(1),
+    )
     sid = face.session()
     rid = face.begin(sid, [{"say": "first "}, {"meet": "here"}, {"say": "second"}, {"hang": True}])
     follower = face.follow(rid)
@@ -73,7 +76,7 @@ def test_a_node_cut_off_from_redis_lets_its_runs_be_ended(with_redis: Cluster, r
     in the transcript once somebody can read the journal, and the node works again when the line is mended."""
     wire = with_redis.wire(redis.port)
     url = f"redis://127.0.0.1:{wire.port}/0"
-    quick: dict[str, Any] = {"storage_retry_time": 3.0, "final_save": 4.0, "sweep": 0.5, "poll": 1.0}
+    quick: dict[str, Any] = {"storage_retry_time": 3.0, "final_save": 4.0, "sweep_interval": 0.5, "poll_interval": 1.0}
     isolated = with_redis.start(0, journal_url=url, **SHORT_LEASE, engine={"fence_wait": 1.0, **quick})
     other = with_redis.start(1, engine={"max_runs": 0, **quick})
     sid = other.session()

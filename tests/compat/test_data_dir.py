@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from tests.chat.conftest import settings
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, serve_model
 from tests.chat.questions import decide
-from tests.chat.stage import PROVIDER, Stage, stage
 from tests.compat.answers import UNREMEMBERED, missing, read_all, session, settle
 from tests.compat.write_fixture import RULES
+from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
 from tests.http.streams import said
-from tests.nursery import ForkServer, Nursery
 from tests.upstream import says
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-dir-*.tar.xz"))
 
 
 @pytest.fixture(scope="module")
-def up() -> Iterator[Stage]:
-    with stage() as running:
+def up() -> Iterator[ScriptedModelServer]:
+    with serve_model() as running:
         running.play("cut", says("jumps over the lazy dog."))
         running.play("asks", says("Thank you."))
         running.play("busy", says("jumps over the lazy dog."))
@@ -32,7 +32,10 @@ def up() -> Iterator[Stage]:
 
 @pytest.fixture(scope="module", params=FIXTURES, ids=lambda path: path.name)
 def opened(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer, up: Stage
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    fork_server: ForkServer,
+    up: ScriptedModelServer,
 ) -> Iterator[Any]:
     """A server on a copy of the directory, and what was recorded about it."""
     directory = tmp_path_factory.mktemp("old")
@@ -40,7 +43,7 @@ def opened(
         archive.extractall(directory, filter="data")
     recorded = json.loads((directory / "answers.json").read_text())
     how = settings(up, RULES, retention_days=0, starts_at=recorded["written_at"] + 1)
-    with Served(Nursery(fork_server, "tests.compat.server"), directory / "data", **how) as served:
+    with Served(ServerForker(fork_server, "tests.compat.server"), directory / "data", **how) as served:
         served.ready().http.headers["Authorization"] = f"Bearer {recorded['token']}"
         settle(served)
         yield served, recorded
@@ -84,7 +87,7 @@ def test_open_approval_is_answered(opened: tuple[Served, Any]) -> None:
     assert "allowed" in tool["result"], tool
 
 
-def test_new_message_is_answered_and_found(opened: tuple[Served, Any], up: Stage) -> None:
+def test_new_message_is_answered_and_found(opened: tuple[Served, Any], up: ScriptedModelServer) -> None:
     """An old session takes a new turn, whose words are found by search beside the old ones."""
     served, _ = opened
     sid = session(served, "Tides")["id"]
@@ -93,7 +96,7 @@ def test_new_message_is_answered_and_found(opened: tuple[Served, Any], up: Stage
     assert [item["id"] for item in served.get("/api/sessions?query=ebb")["items"]] == [sid]
 
 
-def test_turns_not_yet_remembered_are_committed(opened: tuple[Served, Any], up: Stage) -> None:
+def test_turns_not_yet_remembered_are_committed(opened: tuple[Served, Any], up: ScriptedModelServer) -> None:
     """M11: a turn that the earlier version had not committed to memory was committed when the directory was opened."""
     served, _ = opened
     assert "I play the cello." in str(up.asked("listens", job="memory"))

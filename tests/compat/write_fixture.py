@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.chat.conftest import settings
+from tests.chat.model_server import ScriptedModelServer, calls, serve_model
 from tests.chat.questions import asked, decide
-from tests.chat.stage import Stage, calls, stage
 from tests.compat.answers import UNREMEMBERED, read_all, settle
+from tests.fork_server import Fresh
 from tests.http.client import Served
 from tests.http.streams import until
-from tests.nursery import Fresh
 from tests.upstream import End, Hang, Head, PauseAt, answers, delta, says, sse
 
 RULES = {"tools": {"write_file": "allow"}}
@@ -32,14 +32,14 @@ PICTURE = bytes.fromhex(
 )
 
 
-def start(up: Stage, data_dir: Path, token: str | None = None) -> Served:
+def start(up: ScriptedModelServer, data_dir: Path, token: str | None = None) -> Served:
     served = Served(Fresh("tests.chat.server"), data_dir, **settings(up, RULES, retention_days=0)).ready()
     if token is not None:
         served.http.headers["Authorization"] = f"Bearer {token}"
     return served
 
 
-def write_conversations(served: Served, up: Stage) -> None:
+def write_conversations(served: Served, up: ScriptedModelServer) -> None:
     """Branches, edits, files, reasoning, tools, failures, compaction and memory: all settled."""
     tides = served.session(title="Tides", model=up.play("tides", says("At six. "), says("At seven."), says("Two.")))
     served.turn(tides, "When is high tide in Lisbon?")
@@ -110,7 +110,7 @@ def write_conversations(served: Served, up: Stage) -> None:
     served.turn(served.session(title="Private", model=learns, memory="none"), "Forget this.")
 
 
-def write_compared_and_openai(served: Served, up: Stage) -> None:
+def write_compared_and_openai(served: Served, up: ScriptedModelServer) -> None:
     panes = [{"input": "Which?", "model": up.play(f"pane{n}", says(f"Pane {n}."))} for n in (1, 2)]
     with served.stream("POST", "/api/compare", json={"runs": panes}) as stream:
         stream.rest()
@@ -136,7 +136,7 @@ def write_settings(served: Served) -> str:
     return token
 
 
-def leave_unknown_tool(served: Served, up: Stage) -> str:
+def leave_unknown_tool(served: Served, up: ScriptedModelServer) -> str:
     """A run whose shell command is running; the run's id."""
     model = up.play("unknown", calls(("u1", "shell", {"command": "echo begun; sleep 1000"})), says("Done."))
     rid = served.begin(served.session(title="Unknown", model=model), "Sleep.")
@@ -147,7 +147,7 @@ def leave_unknown_tool(served: Served, up: Stage) -> str:
     return rid
 
 
-def leave_open_runs(served: Served, up: Stage) -> None:
+def leave_open_runs(served: Served, up: ScriptedModelServer) -> None:
     """An open approval, two runs in mid-answer, two queued behind one of them, and a turn not yet remembered."""
     model = up.play("asks", calls(("a1", "shell", {"command": "echo allowed"}), text="May I? "), says("Thank you."))
     asked(served, served.begin(served.session(title="Asks", model=model), "Run it."))
@@ -159,7 +159,7 @@ def leave_open_runs(served: Served, up: Stage) -> None:
         served.begin(busy, f"Queued {n}", key=f"queued-{n}")
 
 
-def leave_half_answered(served: Served, up: Stage, name: str, **fields: Any) -> str:
+def leave_half_answered(served: Served, up: ScriptedModelServer, name: str, **fields: Any) -> str:
     """A session whose run is in mid-answer; the session's id."""
     script = [Head(), *sse(delta(content="The quick "), delta(content="brown fox ")), PauseAt(name), Hang()]
     model = up.play(name, script, says("jumps over the lazy dog."))
@@ -173,7 +173,7 @@ def leave_half_answered(served: Served, up: Stage, name: str, **fields: Any) -> 
     return sid
 
 
-def write(up: Stage, data_dir: Path) -> dict[str, Any]:
+def write(up: ScriptedModelServer, data_dir: Path) -> dict[str, Any]:
     with start(up, data_dir) as served:
         write_conversations(served, up)
         write_compared_and_openai(served, up)
@@ -192,7 +192,7 @@ def write(up: Stage, data_dir: Path) -> dict[str, Any]:
 
 
 def main(target: Path) -> None:
-    with tempfile.TemporaryDirectory() as scratch, stage() as up:
+    with tempfile.TemporaryDirectory() as scratch, serve_model() as up:
         data_dir = Path(scratch) / "data"
         found = write(up, data_dir)
         copy = Path(scratch) / "copy"

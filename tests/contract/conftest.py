@@ -16,8 +16,8 @@ from tests.servers import PostgresServer, RedisServer
 def postgres() -> Iterator[PostgresServer]:
     with closing(PostgresServer()) as server:
         server.start()
-        schema.prepare(PostgresConfig(server.url()), schema.STORE)
-        schema.prepare(PostgresConfig(server.url(), "holdfast_journal"), schema.JOURNAL)
+        schema.create_or_upgrade(PostgresConfig(server.url()), schema.STORE)
+        schema.create_or_upgrade(PostgresConfig(server.url(), "holdfast_journal"), schema.JOURNAL)
         yield server
 
 

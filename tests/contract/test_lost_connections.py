@@ -14,7 +14,7 @@ import redis
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import RunId
 from holdfast.ports.wakeups import Wake
-from holdfast.storage import peer_hints
+from holdfast.storage import wakeup_transport
 from holdfast.storage.postgres import PostgresConfig, PostgresWakeups
 from holdfast.storage.postgres.connection import TimedConnection
 from holdfast.storage.redis import RedisConfig, RedisWakeups
@@ -86,7 +86,7 @@ async def test_whoever_follows_looks_again_when_redis_was_away(
 ) -> None:
     """L7: Redis says that journals have grown; what it said while it could not be heard is looked for, once it can be
     reached again."""
-    monkeypatch.setattr(peer_hints, "_RETRY_DELAY", 0.0)
+    monkeypatch.setattr(wakeup_transport, "_RETRY_DELAY", 0.0)
     wakeups = RedisWakeups(kind(redis_place.url), PostgresWakeups(place))
     try:
         async with wakeups.listen(NODE) as listener:

@@ -23,7 +23,7 @@ from holdfast.engine.change_feed import ChangeSubscription
 from holdfast.engine.preferences import Preferences
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.signals import Signals
-from holdfast.ports.store import Change, Store, Tx
+from holdfast.ports.store import Change, ProjectQuery, Store, Tx
 from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
 from holdfast.testing import contracts
 from holdfast.testing.contracts import opening
@@ -293,7 +293,11 @@ async def test_what_was_held_back_is_looked_for_again(stores: list[PostgresStore
             return await second.read(work)
 
     feed = ChangeSubscription(
-        cast(Store, Counted()), Signals(), cast(RunFeed, SimpleNamespace(stopping=False, poll=3600.0)), LOCAL, None
+        cast(Store, Counted()),
+        Signals(),
+        cast(RunFeed, SimpleNamespace(stopping=False, poll_interval=3600.0)),
+        LOCAL,
+        None,
     )
     await feed.begin()
     with anyio.fail_after(GUARD):
@@ -322,7 +326,7 @@ def test_nodes_may_start_together(postgres: PostgresServer) -> None:
     url = postgres.database("together")
     places = [PostgresConfig(url)] * 8
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda place: schema.prepare(place, schema.STORE), places))
+        list(pool.map(lambda place: schema.create_or_upgrade(place, schema.STORE), places))
     with psycopg.connect(url) as db:
         assert db.execute("SELECT n FROM holdfast.version").fetchall() == [(len(schema.STORE),)]
 
@@ -338,6 +342,11 @@ async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> No
         old = "UPDATE holdfast.docs SET text = 'The pier', words = array_to_tsvector(ARRAY['the', 'pier'])"
         db.execute(f"{old} WHERE session_id = 'ses_titled'")
         db.execute("DELETE FROM holdfast.docs WHERE session_id = 'ses_untitled'")
+        # of later versions
+        db.execute("DROP INDEX holdfast.runs_used; DROP TABLE holdfast.erased_usage; DROP TABLE holdfast.shares")
+        db.execute("ALTER TABLE holdfast.runs DROP COLUMN steers; DROP TABLE holdfast.cancelled_keys")
+        db.execute("DROP TABLE holdfast.pushes; DROP TABLE holdfast.push_subscriptions")
+        db.execute("DROP TABLE holdfast.projects; DROP TABLE holdfast.project_files")
         db.execute("UPDATE holdfast.version SET n = 4")
     async with opening(lambda: PostgresStore(place))() as store:
         hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))
@@ -349,7 +358,7 @@ async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> No
 def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> None:
     """An older node does not start on what it does not know, and changes nothing."""
     url = postgres.database("newer")
-    schema.prepare(PostgresConfig(url), schema.STORE)
+    schema.create_or_upgrade(PostgresConfig(url), schema.STORE)
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("UPDATE holdfast.version SET n = 99")
     with pytest.raises(SchemaTooNewError, match="99"):
@@ -415,3 +424,20 @@ async def test_two_nodes_change_one_setting_and_both_changes_are_kept(stores: li
                 for at, store in enumerate(stores):
                     group.start_soon(add, store, f"{round_}-{at}")
     assert (await Preferences(stores[0]).settings())["any"] == dict.fromkeys(["0-0", "0-1", "1-0", "1-1"], True)
+
+
+@pytest.mark.anyio
+async def test_the_upgrade_lists_the_projects_of_sessions(postgres: PostgresServer) -> None:
+    """The projects that sessions named before there were rows of them are there, once each."""
+    place = PostgresConfig(postgres.database("projects"))
+    named = [s.session("ses_a", project="Garden"), s.session("ses_b", project="Garden", archived=True)]
+    gone = s.session("ses_gone", project="Gone", deleted_at=2.0)
+    async with opening(lambda: PostgresStore(place))() as store:
+        await store.transact(lambda tx: s.write(tx, [*named, gone, s.session("ses_c"), s.session("ses_d", project="")]))
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute("DROP TABLE holdfast.projects, holdfast.project_files")
+        db.execute("UPDATE holdfast.version SET n = 9")
+    async with opening(lambda: PostgresStore(place))() as store:
+        (found,) = await store.read(lambda tx: tx.projects(ProjectQuery(LOCAL)))
+        assert (found.name, found.settings, found.archived) == ("Garden", None, False)
+        assert found.id.startswith("prj_")

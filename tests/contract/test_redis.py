@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from holdfast.agents.scripted import Hang, Meet, Say
+from holdfast.agents.scripted_agent import Hang, Meet, Say
 from holdfast.core.errors import JournalPrunedError, StorageFullError
 from holdfast.core.events import RunEnded, TextDelta, entry
 from holdfast.core.ids import RunId

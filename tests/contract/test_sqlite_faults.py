@@ -21,7 +21,7 @@ from holdfast.testing import FakeClock
 from holdfast.testing.contracts.samples import RID, adding, message, put, session, texts
 from tests.contract.machine import OTHER, embedded, filled, next_line, snapshot, sqlite_journal, start, tmpfs
 from tests.contract.test_files import save
-from tests.torn import tear
+from tests.journal_damage import tear
 
 pytestmark = pytest.mark.anyio
 

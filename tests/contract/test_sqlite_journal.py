@@ -18,11 +18,11 @@ from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, Journal, JournalHead
 from holdfast.storage.in_memory import InMemoryJournal
 from holdfast.storage.sqlite import SqliteJournal, journal_index, journal_records, schema
-from holdfast.storage.sqlite.database_upgrade import prepare
+from holdfast.storage.sqlite.database_upgrade import create_or_upgrade
 from holdfast.storage.sqlite.journal_segments import pack, unpack
 from holdfast.testing.contracts.samples import GUARD, RID, adding, texts
 from tests.contract.machine import OTHER, sqlite_journal
-from tests.torn import WAYS, tear
+from tests.journal_damage import WAYS, tear
 
 pytestmark = pytest.mark.anyio
 
@@ -280,7 +280,7 @@ async def test_what_the_scan_kept_is_not_looked_for_again(tmp_path: Path, monkey
 async def test_a_log_of_rows_per_event_is_taken_over(tmp_path: Path) -> None:
     """The format of earlier versions: every whole event is there afterwards, and a damaged one ends its run."""
     file = tmp_path / "journal.db"
-    prepare(file, schema.JOURNAL[:1], keep_copy=False)
+    create_or_upgrade(file, schema.JOURNAL[:1], keep_copy=False)
     with closing(sqlite3.connect(file)) as db, db:
         db.executemany("INSERT INTO runs (alias, run, epoch) VALUES (?, ?, 3)", [(1, "run_1"), (2, "run_2")])
         n = 0

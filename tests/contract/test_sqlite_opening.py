@@ -9,10 +9,11 @@ import pytest
 
 from holdfast.core.errors import DataDirInUseError, SchemaTooNewError, StorageError, StorageUnavailableError
 from holdfast.core.ids import LOCAL, SessionId
+from holdfast.ports.store import ProjectQuery
 from holdfast.storage import sqlite
 from holdfast.storage.sqlite import DataDir, open_embedded, schema
 from holdfast.storage.sqlite.database import connect, connect_unchanged
-from holdfast.storage.sqlite.database_upgrade import prepare
+from holdfast.storage.sqlite.database_upgrade import create_or_upgrade
 from holdfast.testing import FakeClock
 from holdfast.testing.contracts import samples as s
 from tests.contract.machine import embedded, filled, next_line, snapshot, start, tmpfs
@@ -121,7 +122,7 @@ async def test_an_older_store_is_copied_before_its_upgrade(tmp_path: Path) -> No
     now = len(schema.STORE)
     file, copy = tmp_path / "holdfast.db", tmp_path / f"holdfast.db.v{now}.bak"
     newer = (*schema.STORE, "CREATE TABLE extra (x); INSERT INTO extra VALUES ('it''s; fine')", "DROP TABLE purges")
-    prepare(file, newer, keep_copy=True)
+    create_or_upgrade(file, newer, keep_copy=True)
     for path, version, tables in ((file, now + 2, {"extra"}), (copy, now, {"purges"})):
         db = sqlite3.connect(path)
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
@@ -142,6 +143,10 @@ async def test_the_upgrade_makes_tags_searchable(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
         db.execute("UPDATE docs SET text = 'The pier' WHERE session_id = 'ses_titled'")
         db.execute("DELETE FROM docs WHERE session_id = 'ses_untitled'")
+        db.executescript("DROP INDEX runs_used; DROP TABLE erased_usage; DROP TABLE shares")  # of later versions
+        db.executescript("ALTER TABLE runs DROP COLUMN steers; DROP TABLE cancelled_keys")
+        db.executescript("DROP TABLE pushes; DROP TABLE push_subscriptions")
+        db.executescript("DROP TABLE project_files; DROP TABLE projects")
         db.execute("PRAGMA user_version = 4")
         db.commit()
     async with embedded(tmp_path) as (store, _):
@@ -151,12 +156,32 @@ async def test_the_upgrade_makes_tags_searchable(tmp_path: Path) -> None:
         assert hit.excerpt == "The pier #harbor #to-do"
 
 
+async def test_the_upgrade_lists_the_projects_of_sessions(tmp_path: Path) -> None:
+    """The projects that sessions named before there were rows of them are there, once each, and only sessions with a
+    project are read for it."""
+    named = [s.session("ses_a", project="Garden"), s.session("ses_b", project="Garden", archived=True)]
+    gone = s.session("ses_gone", project="Gone", deleted_at=2.0)
+    async with embedded(tmp_path) as (store, _):
+        await store.transact(lambda tx: s.write(tx, [*named, gone, s.session("ses_c"), s.session("ses_d", project="")]))
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
+        db.executescript("DROP TABLE project_files; DROP TABLE projects")
+        db.execute("PRAGMA user_version = 9")
+        db.commit()
+        select = schema.STORE[9].partition("INSERT INTO projects")[2].partition("SELECT")[2].partition(";")[0]
+        plan = [step for *_, step in db.execute(f"EXPLAIN QUERY PLAN SELECT {select}")]
+    assert all("sessions" not in step or "INDEX sessions_of_project" in step for step in plan), plan
+    async with embedded(tmp_path) as (store, _):
+        (found,) = await store.read(lambda tx: tx.projects(ProjectQuery(LOCAL)))
+        assert (found.name, found.settings, found.archived) == ("Garden", None, False)
+        assert found.id.startswith("prj_")
+
+
 async def test_a_failed_upgrade_changes_nothing(tmp_path: Path) -> None:
     """A script that fails in its middle leaves the rows and the version as they were, and the file usable."""
     await filled(tmp_path)
     broken = (*schema.STORE, "DELETE FROM sessions; CREATE TABLE extra (x); SELECT * FROM nowhere")
     with pytest.raises(StorageError, match=f"not upgraded to version {len(broken)}"):
-        prepare(tmp_path / "holdfast.db", broken, keep_copy=True)
+        create_or_upgrade(tmp_path / "holdfast.db", broken, keep_copy=True)
     async with embedded(tmp_path) as (store, _):
         assert await store.read(lambda tx: tx.session(SessionId("ses_1"))) is not None
 

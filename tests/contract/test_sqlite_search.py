@@ -16,6 +16,7 @@ from holdfast.storage.sqlite import search as fts
 from holdfast.storage.sqlite.dialect import SqliteDialect
 from holdfast.testing.contracts.samples import message, put, session
 from tests.contract.machine import embedded
+from tests.steps import count_steps
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +65,22 @@ async def test_words_are_found_in_scripts_without_spaces(store: SqliteStore, tex
     (hit,) = await store.read(lambda tx: tx.search(LOCAL, query, 10, None))
     assert hit.excerpt == text
     assert await found(store, "気天") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "excerpt"), [("a", "a a a"), ("a-a b", "a a a"), ("end", "a b the énd"), ("EN", "b the énd")]
+)
+async def test_a_long_text_is_found_at_once(store: SqliteStore, query: str, excerpt: str) -> None:
+    """However often it has the words. The excerpt is around the first of them."""
+    await put(store, session(), message("msg_1", text="a " * 90_000 + "b the énd"))
+    (hit,) = await store.read(lambda tx: tx.search(LOCAL, query, 10, None))
+    assert excerpt in hit.excerpt
+
+
+def test_a_long_text_is_prepared_in_steps() -> None:
+    """Nothing else of the process runs during a step."""
+    assert count_steps(lambda: fts.document("é" * 2_000_000)) >= 100
+    assert fts.document("猫犬" * 30_000) == "猫\u200b犬\u200b" * 30_000
 
 
 def empty_index() -> sqlite3.Connection:

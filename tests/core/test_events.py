@@ -84,6 +84,7 @@ WIRE: list[tuple[ev.Event, str, dict[str, Json]]] = [
     ),
     (ev.InputResolved(ApprovalId("a"), "accept"), "input.resolved", {"request_id": "a", "action": "accept"}),
     (ev.MemoryRecalled(({"text": "t", "source": "s"},)), "memory.recalled", {"items": [{"text": "t", "source": "s"}]}),
+    (ev.MessageSteered(MessageId("m"), "t"), "message.steered", {"id": "m", "text": "t"}),
     (
         ev.PlanUpdated((PlanEntry("read", "completed", "high"), PlanEntry("write", "pending"))),
         "plan.updated",
@@ -256,13 +257,13 @@ def test_text_that_looks_like_a_frame_does_not_fool_an_entry() -> None:
 
 @given(st.lists(texts(), max_size=5))
 def test_texts_read_together_are_the_texts_read_one_by_one(said: list[str]) -> None:
-    """Neighbouring deltas are decoded at once, and say what each of them says."""
+    """Neighboring deltas are decoded at once, and say what each of them says."""
     frames = [ev.entry(seq, ev.TextDelta(text)).frame for seq, text in enumerate(said, 1)]
     assert ev.unquoted([ev.quoted_text(frame) or b"" for frame in frames]) == "".join(said)
 
 
 def test_halves_of_a_character_in_two_deltas_stay_apart() -> None:
-    """A frame that escapes half of a character reads the same alone and among its neighbours."""
+    """A frame that escapes half of a character reads the same alone and among its neighbors."""
     halves = [rb"a\ud83d", rb"\ude00b"]
     assert ev.unquoted(halves) == "".join(ev.unquoted([half]) for half in halves)
 
@@ -338,7 +339,7 @@ NOT_MERGED: list[tuple[ev.Event, ev.Event]] = [
 
 
 @pytest.mark.parametrize(("first", "second", "both"), MERGED)
-def test_neighbouring_deltas_of_a_kind_become_one(first: ev.Event, second: ev.Event, both: ev.Event) -> None:
+def test_neighboring_deltas_of_a_kind_become_one(first: ev.Event, second: ev.Event, both: ev.Event) -> None:
     """P2: while an append is under way, deltas of the same kind grow into one event."""
     assert ev.merge(first, second) == both
 
@@ -362,13 +363,13 @@ KINDS: list[st.SearchStrategy[ev.Event]] = [
     st.builds(ev.ToolDelta, st.just("call_1"), st.none(), PIECES),
     st.builds(ev.ToolDelta, st.just("call_0"), output_delta=PIECES),
 ]
-NEIGHBOURS = st.one_of([st.tuples(kind, kind) for kind in KINDS])
+NEIGHBORS = st.one_of([st.tuples(kind, kind) for kind in KINDS])
 DELTAS = st.one_of(KINDS)
 HISTORIES = st.lists(events(PIECES, terminal=False) | DELTAS, max_size=6)
 
 
 @PROPERTY
-@given(HISTORIES, NEIGHBOURS)
+@given(HISTORIES, NEIGHBORS)
 def test_a_merged_event_says_what_both_said(before: list[ev.Event], pair: tuple[ev.Event, ev.Event]) -> None:
     """P2: after any history, folding the merged event gives what folding both gives."""
     both = ev.merge(*pair)

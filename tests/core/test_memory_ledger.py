@@ -38,10 +38,10 @@ def test_a_completed_turn_is_dirty_and_due_when_idle() -> None:
 def test_a_boundary_is_due_at_once_and_later_turns_do_not_put_it_off() -> None:
     """M2: what is dirty at a boundary is due; a turn after it leaves that as it is."""
     ledger, _ = dirty("a", "a")
-    ledger = books.reach(ledger, 7.0)
+    ledger = books.reach_boundary(ledger, 7.0)
     assert (ledger.boundary, ledger.due_at) == (2, 7.0)
     assert books.complete(ledger, "a", 9.0, POLICY).due_at == 7.0
-    assert books.reach(NEW, 7.0) == NEW
+    assert books.reach_boundary(NEW, 7.0) == NEW
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_failed_commit_is_pinned() -> None:
 def test_tries_are_spaced_and_end() -> None:
     """M5: pauses double up to the longest; after the last try only another boundary wakes it, with all tries again."""
     ledger, turns = dirty("a")
-    ledger = books.reach(ledger, 0.0)
+    ledger = books.reach_boundary(ledger, 0.0)
     pauses = []
     for _ in range(4):
         ledger, _ = books.begin(ledger, turns, LEASE, POLICY)
@@ -96,15 +96,15 @@ def test_tries_are_spaced_and_end() -> None:
         pauses.append(ledger.due_at)
     assert pauses == [10.0, 20.0, 25.0, RESTS]
     assert books.is_spent(ledger)
-    assert books.ripen(ledger, 5.0) == ledger
-    again = books.reach(ledger, 5.0)
+    assert books.reach_due_boundary(ledger, 5.0) == ledger
+    again = books.reach_boundary(ledger, 5.0)
     assert (again.due_at, again.attempts) == (5.0, 0)
 
 
 def test_a_commit_goes_on_up_to_the_boundary() -> None:
     """M6: while turns of another provider are before the boundary, more is due; what came after it is not."""
     ledger, turns = dirty("a", "b")
-    ledger = books.complete(books.reach(ledger, 0.0), "b", 1.0, POLICY)
+    ledger = books.complete(books.reach_boundary(ledger, 0.0), "b", 1.0, POLICY)
     ledger, commit = books.begin(ledger, turns, LEASE, POLICY)
     assert commit is not None
     ledger = books.done(ledger, commit, 3.0, POLICY)
@@ -148,7 +148,7 @@ def test_every_turn_has_exactly_one_commit(operations: list[str]) -> None:
                 ledger = books.complete(ledger, name, 0.0, POLICY)
                 turns.append(turn(ledger.completed, name))
             case ["reach"]:
-                ledger = books.reach(ledger, 0.0)
+                ledger = books.reach_boundary(ledger, 0.0)
             case ["begin", *named]:
                 ledger, commit = books.begin(ledger, turns, LEASE, POLICY, named[0] if named else None)
                 if commit is not None:

@@ -13,7 +13,7 @@ from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.message_tree import (
     append,
     clear,
-    fork,
+    copies,
     node,
     on_path,
     path,
@@ -121,11 +121,10 @@ CALLS: list[Callable[[Forest, Session, MessageId], object]] = [
     switch,
     question,
     truncate,
-    lambda tree, session, found: fork(tree, session, found, a_session(id="ses_9"), lambda: mid("new")),
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=["node", "path", "switch", "question", "truncate", "fork"])
+@pytest.mark.parametrize("call", CALLS, ids=["node", "path", "switch", "question", "truncate"])
 def test_messages_outside_the_tree_are_not_found(
     tree: Forest, call: Callable[[Forest, Session, MessageId], object]
 ) -> None:
@@ -232,26 +231,24 @@ def test_clear_shows_nothing() -> None:
 # ---- fork ----
 
 
-def new_ids() -> Callable[[], MessageId]:
+def copy_path(tree: Forest, to: str) -> list[Message]:
     numbers = count(1)
-    return lambda: mid(f"n{next(numbers)}")
+    return copies(path(tree, at("a3"), mid(to)), SessionId("ses_2"), lambda _: mid(f"n{next(numbers)}"))
 
 
 def test_a_fork_copies_the_path(tree: Forest) -> None:
     """O1: the copy has new ids in a chain of its own, belongs to no run and has no key; the original is untouched."""
     tree.messages[mid("q2")] = replace(tree.messages[mid("q2")], key="key-1", last_seq=9)
     before = dict(tree.messages)
-    new = a_session(id=SessionId("ses_2"), title="copy")
-    forked, copies = fork(tree, at("a3"), mid("b2"), new, new_ids())
-    assert forked == replace(new, head=mid("n4"))
-    assert [(copy.id, copy.parent_id, copy.role) for copy in copies] == [
+    copied = copy_path(tree, "b2")
+    assert [(copy.id, copy.parent_id, copy.role) for copy in copied] == [
         ("n1", None, "user"),
         ("n2", "n1", "assistant"),
         ("n3", "n2", "user"),
         ("n4", "n3", "assistant"),
     ]
-    assert [copy.parts for copy in copies] == [(TextPart(name),) for name in ("q1", "a1", "q2", "b2")]
-    assert {(copy.session_id, copy.run_id, copy.key, copy.last_seq) for copy in copies} == {("ses_2", None, None, 0)}
+    assert [copy.parts for copy in copied] == [(TextPart(name),) for name in ("q1", "a1", "q2", "b2")]
+    assert {(copy.session_id, copy.run_id, copy.key, copy.last_seq) for copy in copied} == {("ses_2", None, None, 0)}
     assert tree.messages == before
 
 
@@ -264,10 +261,9 @@ def test_a_fork_copies_settled_messages_only(tree: Forest, unsettled: dict[str, 
     """O1: an answer that is still open or being recovered is left out, at the end and in the middle of the path."""
     for name in ("a2", "a3"):
         tree.hang(name, "assistant", {"a2": "q2", "a3": "q3"}[name], **unsettled)
-    forked, copies = fork(tree, at("a3"), mid("a3"), a_session(id=SessionId("ses_2")), new_ids())
-    assert [copy.parts for copy in copies] == [(TextPart(name),) for name in ("q1", "a1", "q2", "q3")]
-    assert [copy.parent_id for copy in copies] == [None, "n1", "n2", "n3"]
-    assert forked.head == "n4"
+    copied = copy_path(tree, "a3")
+    assert [copy.parts for copy in copied] == [(TextPart(name),) for name in ("q1", "a1", "q2", "q3")]
+    assert [(copy.id, copy.parent_id) for copy in copied] == [("n1", None), ("n2", "n1"), ("n3", "n2"), ("n4", "n3")]
 
 
 @pytest.mark.parametrize("status", ["complete", "cancelled", "failed", "interrupted"])
@@ -275,8 +271,8 @@ def test_a_fork_copies_settled_messages_only(tree: Forest, unsettled: dict[str, 
 def test_a_fork_copies_every_kind_of_ending(tree: Forest, status: str, recovery: str | None) -> None:
     """O1: a settled answer is copied with its status and notice, however it ended."""
     tree.hang("a3", "assistant", "q3", status=status, recovery=recovery, reason="why")
-    _, copies = fork(tree, at("a3"), mid("a3"), a_session(id=SessionId("ses_2")), new_ids())
-    assert (copies[-1].status, copies[-1].recovery, copies[-1].reason) == (status, recovery, "why")
+    copied = copy_path(tree, "a3")
+    assert (copied[-1].status, copied[-1].recovery, copied[-1].reason) == (status, recovery, "why")
 
 
 # ---- what is settled ----

@@ -1,9 +1,11 @@
 """Message parts, their JSON form and their plain text."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
+from hypothesis.strategies import lists
 
 from holdfast.core.ids import FileId
 from holdfast.core.parts import (
@@ -18,7 +20,9 @@ from holdfast.core.parts import (
     ToolPart,
     all_from_json,
     all_to_json,
+    approximate_size,
     from_json,
+    json_size,
     plain_text,
     to_json,
 )
@@ -103,3 +107,24 @@ def test_plain_text_is_what_was_said() -> None:
     remembered = RememberedPart(({"text": "no", "source": "no"},))
     assert plain_text((ReasoningPart("no"), TextPart("one"), tool, remembered, TextPart("two"))) == "one\ntwo"
     assert plain_text(()) == ""
+
+
+@PROPERTY
+@given(lists(parts(), max_size=3))
+def test_the_approximate_size_is_about_the_size(found: list[Part]) -> None:
+    """Only what JSON escapes is counted differently."""
+    exact = json_size(found)
+    escaped = sum(json.dumps(to_json(part), ensure_ascii=False).count("\\") for part in found)
+    assert exact - 6 * escaped <= approximate_size(found) <= exact
+
+
+def test_a_long_text_is_measured_without_a_copy() -> None:
+    """Encoding an answer of many megabytes would hold up every other request, even in a thread."""
+    long = "x" * 10_000_000
+    answer = (TextPart(long), ReasoningPart(long), ToolPart("c", "ls", long, "done", long, output=long))
+    tracemalloc.start()
+    try:
+        assert 50_000_000 < approximate_size(answer) < 50_001_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

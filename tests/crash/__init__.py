@@ -5,5 +5,5 @@ points.py    the named moments, put around the ports: nothing in `src` knows of 
 scripts.py   what the agent says, computed from the question, so that both sides know it
 client.py    the other end of the pipe, and the ledger of what came through it
 check.py     the ledger against what a restarted server has
-lives.py     one directory through many lives, with random work and random deaths
+random_restarts.py  one directory through many lives, with random work and random deaths
 """

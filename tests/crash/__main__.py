@@ -8,8 +8,8 @@ import traceback
 from pathlib import Path
 from secrets import randbelow
 
-from tests.crash.lives import RandomLives
-from tests.nursery import ForkServer, Nursery
+from tests.crash.random_restarts import RandomLives
+from tests.fork_server import ForkServer, ServerForker
 
 KILLS_EACH = 8
 
@@ -23,11 +23,11 @@ def main() -> int:
     kills = events = lost = doubled = wrong = 0
     began = time.monotonic()
     with ForkServer() as forks:
-        nursery, seed = Nursery(forks, "tests.crash.server"), first
+        forker, seed = ServerForker(forks, "tests.crash.server"), first
         while kills < options.kills:
             planned = min(KILLS_EACH, options.kills - kills)
             with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as place:
-                lives = RandomLives(Path(place) / "data", nursery, seed)
+                lives = RandomLives(Path(place) / "data", forker, seed)
                 failed = _soak(lives, planned)
                 if failed:
                     print(f"crash: seed {seed} failed: {failed}", file=sys.stderr)

@@ -31,6 +31,7 @@ def verify(ledger: Ledger, dump: Json, before: Sequence[str], after: Sequence[st
                 found += _settled(ledger, turn, dump)
         if turn.session not in dump["moving"]:
             found += _once(turn, dump)
+            found += _added(turn, dump)
     for sid in ledger.sessions:
         if sid not in ledger.gone and sid not in dump["moving"]:
             found += _session(sid, dump)
@@ -68,6 +69,25 @@ def _once(turn: Turn, dump: Json) -> Iterator[Violation]:
     never_joined = bool(runs) and runs[0]["status"] == "cancelled" and not runs[0]["in_tree"]
     if turn.run is not None and turn.continues is None and not questions and not never_joined:
         yield Violation("lost", f"{turn.run}: its question is neither in the tree nor in the queue (A1)")
+
+
+def _added(turn: Turn, dump: Json) -> Iterator[Violation]:
+    """What was added to a run is in its journal or is a turn of its own: never both, and once it is over, not
+    neither."""
+    run = dump["runs"].get(turn.run)
+    if turn.steers is None or run is None:
+        return
+    journal = dump["journals"].get(turn.steers)
+    if not isinstance(journal, list):
+        return  # it is said to be away
+    told = [parse(frame.encode()) for frame in journal]
+    times = sum(kind == "message.steered" and data["id"] == turn.user_message for kind, data in told)
+    if times + run["in_tree"] > 1:
+        yield Violation(
+            "doubled", f"{turn.run}: its text was added {times} times, and joined the tree: {run['in_tree']}"
+        )
+    if run["status"] not in OPEN and not times and not run["in_tree"]:
+        yield Violation("lost", f"{turn.run}: its text was added to no run, and it never joined the tree")
 
 
 # ---- X1: what was received is in the journal and in the message, once and in order ----
@@ -150,6 +170,8 @@ def outline(frames: Iterable[bytes]) -> list[Json]:
         elif kind == "message.seeded":
             items += [_of_part(part) for part in data["parts"]]
             ran.update(part["call_id"] for part in data["parts"] if part.get("state") == "unknown")
+        elif kind == "message.steered":
+            items.append({"type": "steered", "text": data["text"]})
         elif kind == "tool.delta":
             tool = _tool(items, data)
             tool["output"] += data.get("output_delta", "")
@@ -299,7 +321,7 @@ def _effects(ledger: Ledger, dump: Json, before: Sequence[str], after: Sequence[
             yield Violation("lost", f"{call_id}: an effect without its tool.started (rule 9)")
         if finished[call_id] > 1:
             yield Violation("doubled", f"{call_id}: finished {finished[call_id]} times (X5)")
-        if finished[call_id] > in_the_end[call_id]:
+        if finished[call_id] > in_the_end[call_id] and not call.asks_user:
             yield Violation("wrong", f"{call_id}: finished without an effect")
         free = 0 if call.asks else 10**6 if call.repeatable else 1
         if happened[call_id] > free + allowed[call_id]:

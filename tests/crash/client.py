@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from tests.nursery import Fresh, Nursery
+from tests.fork_server import Fresh, ServerForker
 
 GUARD: Final = 30.0
 """Seconds after which a client that waits for something has failed."""
@@ -59,6 +59,8 @@ class Turn:
     text: str
     continues: str | None = None
     on_busy: str = "queue"
+    steers: str | None = None
+    """The run that the text is added to, unless it becomes a turn of its own."""
     run: str | None = None
     message: str | None = None
     user_message: str | None = None
@@ -156,7 +158,7 @@ class Server:
         self,
         directory: Path,
         ledger: Ledger,
-        nursery: Nursery | Fresh,
+        forker: ServerForker | Fresh,
         *,
         die: str | None = None,
         sweep_at: int | None = None,
@@ -173,7 +175,7 @@ class Server:
         stdin, self._in = os.pipe()
         self._out, stdout = os.pipe()
         with self.log.open("ab") as log:
-            self._process = nursery.spawn([json.dumps(order)], stdin, stdout, log.fileno())
+            self._process = forker.spawn([json.dumps(order)], stdin, stdout, log.fileno())
         os.close(stdin)
         os.close(stdout)
         self._code: int | None = None
@@ -330,6 +332,10 @@ class Server:
         key = f"key-{self.ledger.number()}"
         return self._begin(Turn(key, earlier.session, earlier.text, continues=earlier.run), watch=True)
 
+    def steer(self, active: Turn, text: str) -> Turn:
+        key = f"key-{self.ledger.number()}"
+        return self._begin(Turn(key, active.session, text, steers=active.run), watch=True)
+
     def _begin(self, turn: Turn, watch: bool) -> Turn:
         """In the ledger before it is sent: without an answer it may have been accepted or not. Refused, it was not."""
         self.ledger.turns[turn.key] = turn
@@ -344,6 +350,8 @@ class Server:
         """Send, or send again with the same key."""
         if turn.continues is not None:
             answer = self.ask("continue", turn.continues, key=turn.key)
+        elif turn.steers is not None:
+            answer = self.ask("steer", turn.steers, turn.text, key=turn.key)
         else:
             answer = self.ask("submit", turn.session, turn.text, key=turn.key, on_busy=turn.on_busy)
         self.ledger.accept(turn, answer)
@@ -364,7 +372,12 @@ class Server:
     def decide(self, turn: Turn, decision: str) -> None:
         for question in self.ask("questions", turn.run):
             turn.decides += 1
-            self.ask("decide", turn.run, question["id"], decision)
+            if not question["id"].startswith("ask_"):
+                self.ask("decide", turn.run, question["id"], decision)
+            elif decision == "deny":
+                self.ask("answer", turn.run, question["id"], "decline", {})
+            else:
+                self.ask("answer", turn.run, question["id"], "accept", {"answer": "443"})
 
     def until(self, turn: Turn, kind: str) -> None:
         """Until an event of this type has been received."""

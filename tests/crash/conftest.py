@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.lives import World
-from tests.nursery import ForkServer, Nursery
+from tests.crash.random_restarts import World
+from tests.fork_server import ForkServer, ServerForker
 
 
 @pytest.fixture(scope="session")
-def nursery(fork_server: ForkServer) -> Nursery:
-    return Nursery(fork_server, "tests.crash.server")
+def forker(fork_server: ForkServer) -> ServerForker:
+    return ServerForker(fork_server, "tests.crash.server")
 
 
 @pytest.fixture
-def world(tmp_path: Path, nursery: Nursery) -> World:
-    return World(tmp_path / "data", nursery)
+def world(tmp_path: Path, forker: ServerForker) -> World:
+    return World(tmp_path / "data", forker)

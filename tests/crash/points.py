@@ -5,6 +5,7 @@ What a transaction or a commit is, is told from what it writes, not from who cal
 run running is a claim, whatever function did it.
 """
 
+import json
 import os
 import re
 import signal
@@ -18,15 +19,18 @@ from typing import Any, Final, TypeVar, cast
 from unittest.mock import patch
 
 from holdfast.app import storage
+from holdfast.core.edited_answers import EDITED
 from holdfast.core.errors import AppendRefusedError
 from holdfast.core.events import Entry
-from holdfast.core.ids import RunId, SessionId
+from holdfast.core.ids import RunId, SessionId, SubscriptionId
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
+from holdfast.core.shares import Share
 from holdfast.ports.agent import Agent, AgentOutput, Turn
 from holdfast.ports.clock import Clock
 from holdfast.ports.journal import Append
-from holdfast.ports.store import Approval, Store, Tx
+from holdfast.ports.push import PushResult
+from holdfast.ports.store import Approval, PushMessage, PushSubscription, Store, Tx
 from holdfast.storage.sqlite import DataDir, SqliteJournal, SqliteStore, journal_records, journal_writer
 from tests.http.server import OutputWithEffects
 
@@ -44,14 +48,21 @@ POINTS: Final[Mapping[str, str]] = {
             "park": "a run begins to wait for a person",
             "decide": "the person has answered",
             "intent": "somebody asks for a run to end",
+            "offer": "a text is to be added to a run",
+            "take": "the run takes the text, and has not journaled it",
+            "added": "the journal has the text, and its turn may end",
             "takeover": "recovery raises the epoch of a dead run",
             "pending": "a run is shown as interrupted because its journal is away",
             "settle": "the sealed journal becomes the message",
             "fork": "a session is copied",
+            "edited": "an edited answer is put beside the original",
+            "share": "a snapshot that is complete gets its row",
             "clear": "what was said is erased",
             "delete": "a session is hidden",
             "erase": "the rows of a deleted session go",
             "purged": "the note about erased journals goes",
+            "push.claimed": "a notification is about to be sent",
+            "push.done": "a notification has been sent, and leaves the outbox",
         }.items()
         for when in ("before-commit", "after-commit")
     },
@@ -67,6 +78,7 @@ POINTS: Final[Mapping[str, str]] = {
             "tool.finished": "the effect has a result",
             "approval.requested": "the question; the run is not parked yet",
             "approval.resolved": "the answer, journalled",
+            "message.steered": "a text that was added to the run",
             "terminal": "the seal, whoever writes it; afterwards: between seal and settle",
         }.items()
         for when in ("before-commit", "after-commit", "before-publish")
@@ -87,6 +99,9 @@ POINTS: Final[Mapping[str, str]] = {
     # the agent
     "tool.before-effect": "tool.started is durable, the effect has not begun",
     "tool.after-effect": "the effect has happened, tool.finished is not written",
+    # the push service
+    "push.before-send": "the push service has not got it",
+    "push.after-send": "the push service has it, and nobody knows",
     # the pipe to the clients
     "answer.written": "an `accepted` has gone out",
     "event.shown": "an event has gone out",
@@ -185,10 +200,10 @@ class _Spy:
             self._whats.add("delete")
         self._tx.put_session(session)
 
-    def put_message(self, message: Message) -> None:
-        if message.run_id is None:  # only copies belong to no run
-            self._whats.add("fork")
-        self._tx.put_message(message)
+    def add_message(self, message: Message) -> None:
+        if message.run_id is None:  # only copies and edited answers belong to no run
+            self._whats.add("edited" if message.reason == EDITED else "fork")
+        self._tx.add_message(message)
 
     def put_run(self, run: Run) -> None:
         self._whats.update(_changed(self._tx.run(run.id), run))
@@ -197,6 +212,18 @@ class _Spy:
     def put_approval(self, approval: Approval) -> None:
         self._whats.add("ask" if approval.decision is None else "decide")
         self._tx.put_approval(approval)
+
+    def add_share(self, share: Share) -> None:
+        self._whats.add("share")
+        self._tx.add_share(share)
+
+    def put_push(self, message: PushMessage) -> None:
+        self._whats.add("push.claimed")
+        self._tx.put_push(message)
+
+    def drop_push(self, pid: SubscriptionId, tag: str) -> None:
+        self._whats.add("push.done")
+        self._tx.drop_push(pid, tag)
 
     def drop_messages(self, sid: SessionId) -> None:
         self._whats.add("clear")
@@ -228,8 +255,12 @@ def _changed(before: Run | None, after: Run) -> Iterator[str]:
         yield "settle"
     elif after.epoch > before.epoch and after.status == before.status:
         yield "takeover"
+    if before.steers is None and after.steers is not None:
+        yield "offer"
+    if before.is_taken and after.steers is None and after.intent is not None:
+        yield "added"
     if before.intent is None and after.intent is not None:
-        yield "intent"
+        yield "take" if after.is_taken else "intent"
 
 
 # ------------------------------------------------------------------------------------------------ the journal
@@ -357,6 +388,10 @@ class EffectiveAgent:
     def can_resume(self) -> bool:
         return self._inner.can_resume
 
+    @property
+    def can_steer(self) -> bool:
+        return self._inner.can_steer
+
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         def effect(call_id: str) -> None:
             self._points.hit("tool.before-effect")
@@ -364,6 +399,28 @@ class EffectiveAgent:
             self._points.hit("tool.after-effect")
 
         return await self._inner.run(turn, OutputWithEffects(out, effect))
+
+
+class FilePush:
+    """A push service that keeps what it gets: each message is one durable line of a file, with its tag and kind."""
+
+    def __init__(self, file: Path, points: Points) -> None:
+        self._file = file
+        self._points = points
+
+    async def public_key(self) -> str:
+        return "key"
+
+    def check(self, endpoint: str, p256dh: str, auth: str) -> None: ...
+
+    def accepts_credential(self, credential: str) -> bool:
+        return True
+
+    async def send(self, subscription: PushSubscription, payload: bytes, *, tag: str, ttl: float) -> PushResult:
+        self._points.hit("push.before-send")
+        _add_line(self._file, f"{tag} {json.loads(payload)['kind']}\n")
+        self._points.hit("push.after-send")
+        return PushResult("sent")
 
 
 def _add_line(path: Path, line: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, Think
-from holdfast.core.events import StepStarted
+from holdfast.agents.scripted_agent import Action, CallTool, Hang, Meet, Say, SayTokens, TakeSteering, Think
+from holdfast.core.events import StepStarted, Usage
 from holdfast.core.parts import TextPart
 from holdfast.ports.agent import Turn
 
@@ -79,6 +79,21 @@ def _asks(label: str) -> Sequence[Action]:
     ]
 
 
+def _steered(label: str) -> Sequence[Action]:
+    """Takes what was added while it waited for an answer, at the step that follows."""
+    return [*_asks(label)[:2], StepStarted(1), TakeSteering(), Say(f"{label} after.")]
+
+
+def _questions(label: str) -> Sequence[Action]:
+    asked = {"question": "Which port?", "options": ["80", "443"]}
+    return [Say(f"{label} before. "), CallTool(f"{label}-q", "ask_user", asked, asks_user=True), Say(f"{label} after.")]
+
+
+def _spends(label: str) -> Sequence[Action]:
+    """A thousand tokens, reported before a tool runs."""
+    return [Say(f"{label} before. "), Usage(900, 100), CallTool(f"{label}-a", "read", {}, "read"), Say(" after.")]
+
+
 def _hold(label: str) -> Sequence[Action]:
     """Stops in the middle until the test opens the gate that is called like the label."""
     return [Say(f"{label} {AWKWARD}"), Meet(label), Say(f"{label} after.")]
@@ -129,6 +144,9 @@ _SCRIPTS: Final[Mapping[str, Callable[..., Sequence[Action]]]] = {
     "tokens": _tokens,
     "tool": _tool,
     "asks": _asks,
+    "steered": _steered,
+    "questions": _questions,
+    "spends": _spends,
     "hold": _hold,
     "hang": _hang,
     "empty": _empty,

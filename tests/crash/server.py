@@ -12,32 +12,39 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from holdfast.agents.scripted import ScriptedAgent
+from holdfast.agents.scripted_agent import ScriptedAgent
 from holdfast.app import Node, open_node
+from holdfast.core.budgets import Budget
 from holdfast.core.errors import HoldfastError, NotFoundError, StorageError
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import TextPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.session import Message
+from holdfast.engine.notifications import PushChoices
 from holdfast.engine.settings import EngineSettings
+from holdfast.engine.shares import ShareRequest
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from tests.crash import scripts
-from tests.crash.points import EffectiveAgent, Points, installed
-from tests.nursery import PATIENT, read_lines, write_line
+from tests.crash.points import EffectiveAgent, FilePush, Points, installed
+from tests.fork_server import PATIENT, read_lines, write_line
 
 EXIT_STORAGE: Final = 2
 
 EFFECTS: Final = "effects"
 """File in the data directory with one line for each effect of a tool."""
+PUSHES: Final = "pushes"
+"""One with a line for each notification that was sent."""
 
 _ALL = 1_000_000
 
@@ -56,6 +63,8 @@ class Server:
             "delete": engine.sessions.delete,
             "submit": self._submit,
             "continue": engine.runs.continue_run,
+            "steer": engine.runs.steer,
+            "answer": engine.runs.answer_input,
             "cancel": engine.runs.cancel,
             "decide": engine.runs.decide,
             "run": engine.runs.get,
@@ -63,6 +72,13 @@ class Server:
             "watch": self._watch,
             "dump": self._dump,
             "retries": lambda: engine.writer.retries,
+            "subscribe": lambda: engine.notifications.subscribe("x", "p", "a", PushChoices(), device="Phone"),
+            "outbox": lambda: node.store.read(lambda tx: tx.due_pushes(float("inf"), 9)),
+            "budget": self._set_budget,
+            "used": self._used,
+            "share": lambda sid, token: engine.shares.create(sid, ShareRequest(), token),
+            "shared": self._shared,
+            "edit answer": engine.sessions.edit_answer,
             "open": lambda gate: agent.gate(gate).open.set(),
             "tick": engine.sweeper.tick,
             "stop": engine.stop,
@@ -81,11 +97,31 @@ class Server:
         except HoldfastError as error:
             answer = {"re": number, "error": {"code": error.code, "message": str(error)}}
         write_line(answer)
-        if "ok" in answer and name in ("submit", "continue"):
+        if "ok" in answer and name in ("submit", "continue", "steer"):
             self._points.hit("answer.written")
 
     async def _submit(self, sid: SessionId, text: str, **options: Any) -> Accepted:
         return await self._engine.runs.submit(sid, [TextPart(text)], **options)
+
+    async def _set_budget(self, tokens: int) -> None:
+        """The only budget: of a month, which a midnight during a test does not reset."""
+        for budget in (await self._engine.usage.budgets())[0].items:
+            await self._engine.usage.remove_budget(budget.id)
+        await self._engine.usage.add_budget(Budget("month", "tokens", tokens, "refuse"))
+
+    async def _used(self) -> int:
+        """The tokens of all answers that count in the budget."""
+        _, states = await self._engine.usage.budgets()
+        return round(states[0].used)
+
+    async def _shared(self, token: str) -> Any:
+        """What the link with this token shows, if it works, and how many links there are."""
+        file = await self._engine.shares.find(token, is_opened=True)
+        page = None
+        if file is not None:
+            with await self._engine.shares.open(file) as content:
+                page = (await to_thread.run_sync(content.read)).decode()
+        return page, len(await self._engine.shares.list())
 
     async def _watch(self, number: int, run: RunId, after: int) -> None:
         """Follow a run in the background. Its events carry `number`."""
@@ -125,7 +161,8 @@ class Server:
         }
 
     async def _runs(self) -> dict[RunId, Run]:
-        return {run.id: run for run in await self._engine.runs.list(RunQuery(LOCAL, limit=_ALL))}
+        listed = await self._engine.runs.list(RunQuery(LOCAL, limit=_ALL))
+        return {run.id: replace(run, settings=None) for run in listed}  # they are not read in lists
 
     async def _session(self, sid: SessionId) -> Any:
         view = await self._engine.sessions.get(sid)
@@ -173,9 +210,10 @@ async def serve(directory: Path, settings: dict[str, Any], points: Points) -> in
         settings["recovery"] = RecoveryPolicy(**settings["recovery"])
     script = ScriptedAgent(scripts.of_turn)
     agents = {"chat": EffectiveAgent(script, directory / EFFECTS, points)}
-    quick = {"drain": 0.0, "sweep": 3600.0, "disk_reserve": 0, **PATIENT}
+    quick = {"drain_time": 0.0, "sweep_interval": 3600.0, "disk_reserve": 0, **PATIENT}
     try:
-        node = await open_node(directory, agents, EngineSettings(**{**quick, **settings}))
+        push = FilePush(directory / PUSHES, points)
+        node = await open_node(directory, agents, EngineSettings(**{**quick, **settings}), push=push)
     except StorageError as error:
         write_line({"refused": {"code": error.code, "message": str(error)}})
         print(f"holdfast: {error}", file=sys.stderr)

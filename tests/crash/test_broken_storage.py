@@ -13,9 +13,9 @@ import pytest
 
 from tests.contract.machine import tmpfs
 from tests.crash.client import RefusedError, Server, Turn
-from tests.crash.lives import World, ended_as, last
+from tests.crash.random_restarts import World, ended_as, last
 from tests.crash.server import EXIT_STORAGE
-from tests.nursery import Nursery
+from tests.fork_server import ServerForker
 
 QUICK: dict[str, Any] = {"storage_retry_time": 0.3, "final_save": 1.0}
 """Nobody waits long for storage that is gone."""
@@ -50,10 +50,10 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, tmp_path: Path, nursery: Nursery) -> World:
+def world(request: pytest.FixtureRequest, tmp_path: Path, forker: ServerForker) -> World:
     """On the test's own disk, if it has one."""
     root = request.getfixturevalue("disk").path if "disk" in request.fixturenames else tmp_path
-    return World(root / "data", nursery)
+    return World(root / "data", forker)
 
 
 def settled_turn(world: World, server: Server) -> Turn:

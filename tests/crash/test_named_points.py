@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.crash.client import DiedError, RefusedError, Server, Turn
-from tests.crash.lives import World, ended_as, last
+from tests.crash.random_restarts import World, ended_as, last
+from tests.crash.server import PUSHES
 
 COMMIT = ("before-commit", "after-commit")
 APPEND = (*COMMIT, "before-publish")
@@ -365,6 +366,75 @@ def test_automatic_continue_does_not_touch_what_had_ended(world: World, point: s
         assert [run["status"] for run in dump["runs"].values()] == ["complete"]
 
 
+def a_steered_turn(world: World, server: Server) -> None:
+    turn = server.submit(server.create(), f"steered {world.label()}")
+    server.until_status(turn, "waiting")
+    server.steer(turn, f"tokens {world.label()} 3")
+    server.decide(turn, "once")
+    server.until_ended(turn)
+
+
+@pytest.mark.parametrize("auto", [False, True])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *at("offer"),
+        "answer.written:2",
+        *at("take"),
+        *at("message.steered", APPEND),
+        *at("added"),
+        *at("takeover"),
+        *at("terminal", APPEND),
+        *at("settle"),
+        *at("terminal", APPEND, nth=2),
+        *at("settle", nth=2),
+    ],
+)
+def test_text_that_was_added_to_a_run_is_there_once(world: World, point: str, auto: bool) -> None:
+    """A1, A2, X1: killed anywhere between its acceptance and the end of the run, the text is in the answer where the
+    model read it, or it is the next message."""
+    recovery = {"recovery": {"auto_continue": auto}}
+    die_at(world, point, a_steered_turn, **recovery)
+    with world.next_life(**recovery) as (server, _):
+        world.go_on(server)
+        added = [turn for turn in world.turns if turn.steers is not None]
+        assert [turn.ended for turn in added] == [True] * len(added)
+        assert len(added) == 1 or point == "offer.before-commit"
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *at("ask"),
+        *at("approval.requested", APPEND),
+        *at("park"),
+        *at("decide"),
+        *at("claim"),
+        *at("run.resumed", APPEND),
+        *at("tool.finished", APPEND),
+    ],
+)
+def test_a_question_of_the_model_outlives_its_server(world: World, point: str) -> None:
+    """X1, X5: the run goes on waiting, and an answer that was accepted is the result of the call: it is not asked
+    again."""
+
+    def work(world: World, server: Server) -> None:
+        turn = server.submit(server.create(), f"questions {world.label()}")
+        server.until_status(turn, "waiting")
+        server.decide(turn, "once")
+        server.until_ended(turn)
+
+    auto = {"recovery": {"auto_continue": True}}
+    die_at(world, point, work, **auto)
+    answered = point not in ("decide.before-commit",) and not point.startswith(("ask.", "approval.requested.", "park."))
+    with world.next_life(**auto) as (server, _):
+        before = [turn.decides for turn in world.turns]
+        world.go_on(server)
+        turn = world.turns[0]
+        assert ended_as(turn, "complete")
+        assert (turn.decides == before[0]) == answered
+
+
 @pytest.mark.parametrize("point", ["sweep.middle", *at("sweep")])
 def test_sweep_of_the_log_takes_nothing_that_is_needed(world: World, point: str) -> None:
     """X1: rows of settled journals leave the log while others are in use; killed there, all are readable."""
@@ -473,3 +543,208 @@ def test_delete_hides_at_once_and_erases_in_the_end(world: World, point: str) ->
         assert dump["messages"] == {}
         assert dump["journals"][deleted.run] in ([], "journal-pruned")
         world.go_on(server)
+
+
+# ------------------------------------------------------------------------------------------------ a budget
+
+
+def refuses(server: Server) -> bool:
+    """Whether the budget refuses another turn."""
+    try:
+        server.cancel(server.submit(server.create(), "empty refused?"))
+    except RefusedError as refused:
+        return refused.code == "budget-reached"
+    return False
+
+
+@pytest.mark.parametrize(
+    ("point", "used"),
+    [
+        ("accept.before-commit", 0),
+        ("accept.after-commit", 0),
+        ("tool.started.before-commit", 0),
+        ("tool.started.after-commit", 1000),
+        ("tool.after-effect", 1000),
+        ("terminal.before-commit", 1000),
+        ("terminal.after-commit", 1000),
+        ("settle.before-commit", 1000),
+        ("settle.after-commit", 1000),
+        ("archive.middle", 1000),
+    ],
+)
+def test_a_budget_counts_an_answer_once_whatever_moment_the_server_dies_at(world: World, point: str, used: int) -> None:
+    """X3: what the journal holds of the answer's usage counts, once, and the budget outlives its server."""
+
+    def spend(world: World, server: Server) -> None:
+        server.ask("budget", 1000)
+        one_turn("spends")(world, server)
+
+    die_at(world, point, spend)
+    for _ in range(2):
+        with world.next_life() as (server, _dump):
+            assert server.ask("used") == used
+            assert refuses(server) == (used >= 1000)
+
+
+@pytest.mark.parametrize("point", [*at("delete"), *at("erase"), *at("purge"), *at("purged")])
+def test_deleting_a_chat_does_not_free_the_budget_whatever_moment_the_server_dies_at(world: World, point: str) -> None:
+    """O1: killed anywhere between the delete and the last erased journal, its answer counts once."""
+
+    def delete(world: World, server: Server) -> None:
+        server.ask("budget", 1000)
+        turn = server.submit(server.create(), f"spends {world.label()}")
+        server.until_ended(turn)
+        server.until_status(turn, "complete")
+        world.ledger.gone.add(turn.session)
+        server.ask("delete", turn.session)
+        server.ask("tick")
+
+    die_at(world, point, delete)
+    with world.life() as server:
+        for _ in range(2):
+            assert (server.ask("used"), refuses(server)) == (1000, True)
+            server.ask("tick")
+
+
+# ------------------------------------------------------------------------------------------------ share links
+
+
+def answered(world: World, server: Server) -> Turn:
+    turn = server.submit(server.create(), f"spends {world.label()}")
+    server.until_ended(turn)
+    server.until_status(turn, "complete")
+    return turn
+
+
+@pytest.mark.parametrize("point", at("share"))
+def test_a_share_exists_as_a_whole_or_not_at_all(world: World, point: str) -> None:
+    """Its link opens the whole page or nothing, the list agrees, and sharing again works."""
+    made: list[Turn] = []
+
+    def share(world: World, server: Server) -> None:
+        made.append(answered(world, server))
+        server.ask("share", made[0].session, "token")
+
+    die_at(world, point, share)
+    with world.next_life() as (server, _dump):
+        page, count = server.ask("shared", "token")
+        if point == "share.after-commit":
+            assert page.endswith("</html>\n")
+            assert made[0].text in page
+            assert count == 1
+        else:
+            assert (page, count) == (None, 0)
+        server.ask("share", made[0].session, "another")
+        assert server.ask("shared", "another")[1] == count + 1
+        world.go_on(server)
+
+
+@pytest.mark.parametrize("point", [*at("delete"), *at("erase"), *at("purge"), *at("purged")])
+def test_a_deleted_chat_is_not_shared_whatever_moment_the_server_dies_at(world: World, point: str) -> None:
+    """O1: before the delete is committed the link works; from then on it never does."""
+
+    def delete(world: World, server: Server) -> None:
+        turn = answered(world, server)
+        server.ask("share", turn.session, "token")
+        if point != "delete.before-commit":
+            world.ledger.gone.add(turn.session)
+        server.ask("delete", turn.session)
+        server.ask("tick")
+
+    die_at(world, point, delete)
+    with world.life() as server:
+        for _ in range(2):
+            page, count = server.ask("shared", "token")
+            if point == "delete.before-commit":
+                assert (page is not None, count) == (True, 1)
+            else:
+                assert (page, count) == (None, 0)
+            server.ask("tick")
+
+
+@pytest.mark.parametrize("point", at("edited"))
+def test_an_edited_answer_is_there_once_or_not_at_all(world: World, point: str) -> None:
+    """Repeated with the same key after the crash, the edit is made once; the original stays."""
+    made: list[Turn] = []
+
+    def edit(world: World, server: Server) -> None:
+        made.append(answered(world, server))
+        server.ask("edit answer", made[0].session, made[0].message, "better", key="k")
+
+    die_at(world, point, edit)
+    with world.life() as server:
+        (turn,) = made
+        tree = server.ask("dump", [], [])["sessions"][turn.session]["tree"]
+        assert [message["reason"] for message in tree].count("edited") == (point == "edited.after-commit")
+        ids = {server.ask("edit answer", turn.session, turn.message, "better", key="k")["id"] for _ in range(2)}
+        session = server.ask("dump", [], [])["sessions"][turn.session]
+        assert {session["head"]} == ids
+        assert len(session["tree"]) == 3
+
+
+# ------------------------------------------------------------------------------------------------ a notification
+
+
+def sent(world: World, server: Server) -> list[str]:
+    """What the push service got, once nothing is left to send."""
+    while server.ask("outbox"):
+        pass
+    file = world.directory / PUSHES
+    return file.read_text().splitlines() if file.exists() else []
+
+
+QUICKLY: Any = {"push_claim": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("point", "kind", "times"),
+    [
+        ("accept.after-commit", "failed", 1),
+        ("terminal.before-commit", "failed", 1),
+        ("terminal.after-commit", "done", 1),
+        ("settle.before-commit", "done", 1),
+        ("settle.after-commit", "done", 1),
+        ("push.claimed.before-commit", "done", 1),
+        ("push.claimed.after-commit", "done", 1),
+        ("push.before-send", "done", 1),
+        ("push.after-send", "done", 2),
+        ("push.done.before-commit", "done", 2),
+        ("push.done.after-commit", "done", 1),
+    ],
+)
+def test_a_notification_is_sent_whatever_moment_the_server_dies_at(
+    world: World, point: str, kind: str, times: int
+) -> None:
+    """X3: about the status that the run has in the end, once, or again with the same tag."""
+
+    def work(world: World, server: Server) -> None:
+        server.ask("subscribe")
+        one_turn("tokens")(world, server)
+        sent(world, server)
+
+    die_at(world, point, work, **QUICKLY)
+    with world.next_life(**QUICKLY) as (server, dump):
+        (rid,) = dump["runs"]
+        assert sent(world, server) == [f"{rid} {kind}"] * times
+    come_back(world)
+
+
+@pytest.mark.parametrize("point", [*at("ask"), *at("park"), "push.before-send", "push.after-send"])
+def test_a_question_is_told_whatever_moment_the_server_dies_at(world: World, point: str) -> None:
+    """X5: a run that waits was reported, once per question or again with the same tag; before it asks, it was not."""
+
+    def work(world: World, server: Server) -> None:
+        server.ask("subscribe")
+        a_question(world, server)
+
+    die_at(world, point, work, **QUICKLY)
+    with world.next_life(**QUICKLY) as (server, dump):
+        told = sent(world, server)
+        (run,) = dump["runs"].values()
+        questions = {line.split()[0] for line in told if line.endswith(" approval")}
+        ends = [line for line in told if not line.endswith(" approval")]
+        if run["status"] == "waiting":
+            assert (questions, ends) == ({each["id"] for each in server.ask("questions", run["id"])}, [])
+        else:
+            assert set(ends) == {f"{run['id']} failed"}
+    come_back(world)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.crash.client import Server
-from tests.crash.lives import World, last
-from tests.nursery import Fresh, Nursery
+from tests.crash.random_restarts import World, last
+from tests.fork_server import Fresh, ServerForker
 
 
 def busy(world: World, server: Server, runs: int = 5) -> None:
@@ -26,11 +26,11 @@ def look_again(world: World, status: str) -> Any:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_sigterm_seals_runs_as_interrupted_and_shows_it(
-    tmp_path: Path, nursery: Nursery, number: signal.Signals
+    tmp_path: Path, forker: ServerForker, number: signal.Signals
 ) -> None:
     """L2, X1, X3: runs under way end as interrupted with the reason `shutdown`, clients are still told, the exit code
     is 0, and the next life finds nothing to do. For SIGTERM each life is a new interpreter."""
-    world = World(tmp_path / "data", Fresh("tests.crash.server") if number == signal.SIGTERM else nursery)
+    world = World(tmp_path / "data", Fresh("tests.crash.server") if number == signal.SIGTERM else forker)
     with world.life() as server:
         busy(world, server)
         os.kill(server.pid, number)

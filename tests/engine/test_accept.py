@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import (
     DrainingError,
     KeyReusedError,
@@ -23,7 +23,7 @@ from holdfast.ports.store import RunQuery, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle
 from tests.harness import AnyWorld, Running, Script, World, in_turn, running, texts
-from tests.taps import GUARD
+from tests.storage_interceptors import GUARD
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +151,7 @@ async def test_repeats_at_the_same_time_make_one_run(world: AnyWorld, ask: Ask) 
 @each_ask
 async def test_a_lost_answer_is_repeated_without_harm(memory: World, ask: Ask) -> None:
     """A2: the commit happened and was reported as failed; the repeat with the same key finds it."""
-    async with running(FAILING, memory, poll=5.0) as it:
+    async with running(FAILING, memory, poll_interval=5.0) as it:
         first = await it.turn()
         await anyio.wait_all_tasks_blocked()
         it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
@@ -251,7 +251,7 @@ async def test_a_continue_that_found_the_session_busy_uses_up_no_key(world: AnyW
 
 async def test_a_stopping_server_takes_no_new_turn_and_uses_up_no_key(world: AnyWorld) -> None:
     """A2: a call refused because the server stops is repeated with its key when it is back."""
-    async with running(in_turn(FAILING, [Meet("here"), Say("ok")]), world, drain=GUARD) as it:
+    async with running(in_turn(FAILING, [Meet("here"), Say("ok")]), world, drain_time=GUARD) as it:
         failed = await it.turn()
         await it.send_to_gate()
         await it.draining()
@@ -265,7 +265,7 @@ async def test_a_stopping_server_takes_no_new_turn_and_uses_up_no_key(world: Any
 
 async def test_a_repeat_is_answered_while_no_new_turns_are_taken(world: AnyWorld) -> None:
     """A2: a repeat makes nothing new, so neither a full disk nor a stopping server keeps its answer back."""
-    async with running([Meet("here"), Say("ok")], world, drain=GUARD) as it:
+    async with running([Meet("here"), Say("ok")], world, drain_time=GUARD) as it:
         run = await it.send(key="k")
         it.store.free = 0
         assert (await it.send(run, key="k")).id == run.id

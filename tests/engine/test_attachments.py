@@ -6,14 +6,14 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holdfast.agents.scripted import Meet, Say
+from holdfast.agents.scripted_agent import Meet, Say
 from holdfast.core.errors import NotFoundError
 from holdfast.core.ids import FileId, OwnerId
 from holdfast.engine.attachments import Attachments
 from holdfast.ports.store import StoredFile
 from holdfast.storage.file_store import FileStore
 from tests.harness import AnyWorld, Running, Script, running
-from tests.taps import GUARD, Hold, calls
+from tests.storage_interceptors import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent, Think
+from holdfast.agents.scripted_agent import Action, CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent, Think
 from holdfast.core import events as ev
 from holdfast.core.errors import NotFoundError, StorageUnavailableError
 from holdfast.core.ids import OwnerId
@@ -15,7 +15,7 @@ from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
 from tests.engine.checks import check_one_end, check_saved_once
 from tests.harness import AnyWorld, Script, World, running, texts
-from tests.taps import GUARD, Hold, appends, calls
+from tests.storage_interceptors import GUARD, Hold, appends, calls
 
 pytestmark = pytest.mark.anyio
 

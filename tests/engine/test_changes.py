@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Meet, Say
+from holdfast.agents.scripted_agent import Meet, Say
 from holdfast.core.errors import InvalidInputError, NotAllowedError, SessionBusyError
 from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.engine.change_feed import Changes, ChangeSubscription
 from holdfast.ports.store import Change
 from tests.harness import AnyWorld, Running, World, running
-from tests.taps import GUARD, Hold, calls
+from tests.storage_interceptors import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ async def test_a_refused_change_is_not_told(world: AnyWorld) -> None:
 async def test_without_a_cursor_the_feed_begins_now(world: AnyWorld) -> None:
     """L5: a new subscriber is told what happens from then on, and when it happens."""
     first_look = Hold(calls("store.read", "ChangeSubscription"), when="after", armed=False)
-    async with running([Say("a")], world, tap=first_look, poll=GUARD) as it:
+    async with running([Say("a")], world, tap=first_look, poll_interval=GUARD) as it:
         await it.turn()
         got: list[Changes] = []
 

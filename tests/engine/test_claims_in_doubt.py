@@ -3,13 +3,13 @@
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Meet, Say
+from holdfast.agents.scripted_agent import Meet, Say
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import SessionId
 from holdfast.core.parts import TextPart
 from holdfast.testing import Fault
 from tests.harness import World, in_turn, running
-from tests.taps import GUARD, Hold, calls
+from tests.storage_interceptors import GUARD, Hold, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ SLOW = 3600.0
 async def test_a_queued_run_in_doubt_is_executed_once(memory: World) -> None:
     """A3: the commit that queued it was reported as failed, and the claim loop claims it while it looks for it."""
     script = in_turn([Meet("on"), Say("first")], [Say("second")])
-    async with running(script, memory, poll=SLOW, sweep=SLOW, storage_retry_time=SLOW) as it:
+    async with running(script, memory, poll_interval=SLOW, sweep_interval=SLOW, storage_retry_time=SLOW) as it:
         first = await it.send_to_gate(gate="on")
         it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
         with pytest.raises(StorageError):
@@ -56,7 +56,9 @@ async def test_a_turn_that_is_being_accepted_at_shutdown_is_executed_later(memor
 async def test_room_that_a_claim_may_fill_is_not_given_away(memory: World) -> None:
     """A3: a new turn does not overtake one that is being claimed, nor exceed the number of runs."""
     hold = Hold(calls("store.transact", "_claim_and_start"), armed=False)
-    async with running([Meet("on"), Say("done")], memory, tap=hold, max_runs=1, poll=SLOW, sweep=SLOW) as it:
+    async with running(
+        [Meet("on"), Say("done")], memory, tap=hold, max_runs=1, poll_interval=SLOW, sweep_interval=SLOW
+    ) as it:
         await it.send_to_gate(gate="on")
         queued = await it.send()
         session = await it.new_session()
@@ -75,20 +77,20 @@ async def test_a_settling_in_doubt_has_its_consequences(memory: World) -> None:
     """A3: the commit that settled a run is reported as failed and repeated: the next turn starts at once, and a title
     is asked for."""
     script = in_turn([Meet("on"), Say("first")], [Say("second")])
-    async with running(script, memory, poll=SLOW, sweep=SLOW, storage_retry_time=SLOW) as it:
+    async with running(script, memory, poll_interval=SLOW, sweep_interval=SLOW, storage_retry_time=SLOW) as it:
         first = await it.send_to_gate(gate="on")
         queued = await it.send(first)
         await anyio.wait_all_tasks_blocked()
         it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
         it.release("on")
         await it.until(queued.id, "complete")
-        assert {session.id for session, _ in it.engine.settler.untitled} == {first.session_id}
+        assert {session.id for session in it.engine.settler.untitled} == {first.session_id}
 
 
 async def test_a_refused_turn_gives_its_place_back_at_once(memory: World) -> None:
     """A3: with the only place reserved, another turn is queued, and starts when the first is refused."""
     hold = Hold(calls("store.transact", "Runs._accept"), armed=False)
-    async with running([Say("done")], memory, tap=hold, max_runs=1, poll=SLOW, sweep=SLOW) as it:
+    async with running([Say("done")], memory, tap=hold, max_runs=1, poll_interval=SLOW, sweep_interval=SLOW) as it:
         session = await it.new_session()
         await it.idle()
         hold.armed = True

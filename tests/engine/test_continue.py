@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.agents.scripted import Action, CallTool, Fail, Hang, Meet, Say, ScriptedAgent, Think
+from holdfast.agents.scripted_agent import Action, CallTool, Fail, Hang, Meet, Say, ScriptedAgent, Think
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.events import MessageSeeded, TextDelta, ToolFinished, ToolStarted
 from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Recovery, Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentError, AgentOutput, Turn

@@ -9,19 +9,19 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, Think
+from holdfast.agents.scripted_agent import Action, CallTool, Hang, Meet, Say, Think
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Decision, Entry, StepStarted, TextDelta, Usage
 from holdfast.core.ids import LOCAL
 from holdfast.core.parts import TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
 from holdfast.ports.store import RunQuery, SessionQuery
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, World, asked, crash_at, crash_before_settling, running
-from tests.taps import GUARD, Fuse
+from tests.storage_interceptors import GUARD, Fuse
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def live_until(fuse: Fuse, world: World) -> tuple[Run | None, list[Entry]]
     """A turn in a process whose storage dies at some call: the run if it was accepted, and what a client was shown."""
     got: list[Entry] = []
     run: Run | None = None
-    async with running(BUSY, world, tap=fuse, poll=5.0) as it, anyio.create_task_group() as tg:
+    async with running(BUSY, world, tap=fuse, poll_interval=5.0) as it, anyio.create_task_group() as tg:
         try:
             run = await it.send(key="k")
             tg.start_soon(listen, it, run, got)

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import (
+from holdfast.agents.scripted_agent import (
     Action,
     CallTool,
     Crash,
@@ -24,7 +24,7 @@ from holdfast.core.parts import RememberedPart, TextPart, ToolPart
 from holdfast.ports.agent import Agent, AgentError, AgentOutput, Turn
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Freehand, Play, World, failure, in_turn, running, texts, writes
-from tests.taps import Hold, Strike, appends, calls, until
+from tests.storage_interceptors import Hold, Strike, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 

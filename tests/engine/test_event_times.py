@@ -38,7 +38,7 @@ def test_every_event_that_is_no_delta_has_a_time() -> None:
     ) == [10, 20, 21, 21, 22]
 
 
-def test_of_neighbouring_deltas_a_few_have_a_time() -> None:
+def test_of_neighboring_deltas_a_few_have_a_time() -> None:
     """L5: the first of a kind, and then one in a quarter of a second: what is between them needs no time of its own."""
     assert times(
         (10, StepStarted(0)),

@@ -1,13 +1,16 @@
 """Foreign and damaged exports: every error names its line."""
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from holdfast.core import parts
 from holdfast.core.errors import InvalidInputError
-from holdfast.core.export_format import ExportedSession
-from holdfast.engine.export_lines import ImportReader
+from holdfast.core.session_limits import MAX_SUMMARIES, MAX_SUMMARY
+from holdfast.engine import export_lines
+from tests.importers.outlines import ReadSection, read_sections
 
 SESSION: dict[str, Any] = {
     "type": "session",
@@ -43,15 +46,22 @@ MESSAGE: dict[str, Any] = {
     "usage": None,
     "created_at": "2026-01-31T12:00:00Z",
 }
+SUMMARY: dict[str, Any] = {
+    "type": "compaction",
+    "message_id": "msg_1",
+    "summary": "They said hello.",
+    "created_at": "2026-01-31T12:00:00Z",
+}
 END: dict[str, Any] = {"type": "end", "messages": 1, "compactions": 0, "files": 0}
 
 
-def read(*items: dict[str, Any] | bytes) -> ExportedSession:
-    reader = ImportReader()
-    found = [reader.read(item if isinstance(item, bytes) else json.dumps(item).encode()) for item in items]
-    reader.finish()
-    assert isinstance(found[-1], ExportedSession)
-    return found[-1]
+def read_lines(*items: dict[str, Any] | bytes) -> list[ReadSection]:
+    return list(read_sections(item if isinstance(item, bytes) else json.dumps(item).encode() for item in items))
+
+
+def read(*items: dict[str, Any] | bytes) -> ReadSection:
+    [section] = read_lines(*items)
+    return section
 
 
 def test_a_section_is_read_as_it_was_written() -> None:
@@ -64,12 +74,15 @@ def test_a_section_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("where", "items"),
     [
-        ("line 1: this is not a Holdfast export (is not valid JSON at byte 1: the line ends inside an object", [b"{"]),
-        ("line 1: this is not a Holdfast export (is not a JSON object", [b'[{"title": "A chat", "mapping": {}}]']),
-        ("line 1: this is not a Holdfast export (type: is None", [b'{"title": "A chat", "mapping": {}}']),
-        ("line 1: this is not a Holdfast export (is not valid JSON at byte 10: expected value", [b'{"type": NaN}']),
         (
-            "line 1: this is not a Holdfast export (is not valid JSON at byte 202: recursion limit exceeded",
+            "line 1: this is not a Holdfast export (it is not valid JSON at byte 1: the line ends inside an object",
+            [b"{"],
+        ),
+        ("line 1: this is not a Holdfast export (it is not a JSON object", [b'[{"title": "A chat", "mapping": {}}]']),
+        ("line 1: this is not a Holdfast export (type: is missing", [b'{"title": "A chat", "mapping": {}}']),
+        ("line 1: this is not a Holdfast export (it is not valid JSON at byte 10: expected value", [b'{"type": NaN}']),
+        (
+            "line 1: this is not a Holdfast export (it is not valid JSON at byte 202: it is nested too deeply",
             [b"[" * 100_000],
         ),
         ("line 1: this is not a Holdfast export (type: is 'message'; expected session", [MESSAGE]),
@@ -77,16 +90,16 @@ def test_a_section_is_read_as_it_was_written() -> None:
         ("line 1: is not valid JSON", [json.dumps(SESSION).encode()[:-1]]),
         ("line 2: is not valid JSON at byte 1: the line ends inside an object", [SESSION, b"{"]),
         ("line 1: version: is 2", [{**SESSION, "version": 2}]),
-        ("line 1: tags.0: Input should be a valid string", [{**SESSION, "tags": [1]}]),
-        ("line 1: settings: Input should be a valid dictionary", [{**SESSION, "settings": "x"}]),
+        ("line 1: tags.0: must be a string", [{**SESSION, "tags": [1]}]),
+        ("line 1: settings: must be an object", [{**SESSION, "settings": "x"}]),
         ("line 1: created_at: expected a time", [{**SESSION, "created_at": "2026-01-31T12:00:00"}]),
-        ("line 2: role: Input should be ", [SESSION, {**MESSAGE, "role": "system"}]),
-        ("line 2: status: Input should be 'complete'", [SESSION, {**MESSAGE, "status": "streaming"}]),
+        ("line 2: role: must be ", [SESSION, {**MESSAGE, "role": "system"}]),
+        ("line 2: status: must be 'complete'", [SESSION, {**MESSAGE, "status": "streaming"}]),
         ("line 2: parent_id: 'msg_0' is not an earlier message", [SESSION, {**MESSAGE, "parent_id": "msg_0"}]),
-        ("line 2: parts.0.text: Input should be", [SESSION, {**MESSAGE, "parts": [{"type": "text", "text": 5}]}]),
+        ("line 2: parts.0.text: must be", [SESSION, {**MESSAGE, "parts": [{"type": "text", "text": 5}]}]),
         ("line 2: parts.0.type: 'film' is unknown", [SESSION, {**MESSAGE, "parts": [{"type": "film"}]}]),
-        ("line 2: parts.0: Input should be a valid dictionary", [SESSION, {**MESSAGE, "parts": [5]}]),
-        ("line 2: usage.input_tokens: Input should be", [SESSION, {**MESSAGE, "usage": {"input_tokens": -1}}]),
+        ("line 2: parts.0: must be an object", [SESSION, {**MESSAGE, "parts": [5]}]),
+        ("line 2: usage.input_tokens: must be", [SESSION, {**MESSAGE, "usage": {"input_tokens": -1}}]),
         ("line 3: id: 'msg_1' appears twice", [SESSION, MESSAGE, MESSAGE]),
         ("line 3: messages: expected 2, found 1", [SESSION, MESSAGE, {**END, "messages": 2}]),
         ("line 3: head: 'msg_2' is not a message", [{**SESSION, "head": "msg_2"}, MESSAGE, END]),
@@ -96,6 +109,9 @@ def test_a_section_is_read_as_it_was_written() -> None:
         ("line 1", [{**SESSION, "created_at": "0001-01-01T00:00:00+23:59"}]),
         ("line 1", [{"type": []}]),
         ("line 2", [SESSION, {**MESSAGE, "parts": [0] * 100_000}]),
+        ("line 4: message_id: 'msg_1' has more than one summary", [SESSION, MESSAGE, SUMMARY, SUMMARY]),
+        ("line 3: summary: must have at most", [SESSION, MESSAGE, {**SUMMARY, "summary": "s" * (MAX_SUMMARY + 1)}]),
+        ("line 2: parts: must have at most 10000", [SESSION, {**MESSAGE, "parts": MESSAGE["parts"] * 10_001}]),
     ],
 )
 def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]) -> None:
@@ -103,6 +119,102 @@ def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]
     with pytest.raises(InvalidInputError) as caught:
         read(*items)
     assert str(caught.value).startswith(where)
+
+
+def test_the_summaries_of_a_session_have_a_limit() -> None:
+    """All of them are read with a page of messages."""
+    count = MAX_SUMMARIES // MAX_SUMMARY
+    messages = [{**MESSAGE, "id": f"msg_{n}"} for n in range(1, count + 2)]
+    lines = [{**SUMMARY, "message_id": each["id"], "summary": "s" * MAX_SUMMARY} for each in messages]
+    end = {**END, "messages": count, "compactions": count}
+    assert len(read(SESSION, *messages[:count], *lines[:count], end).compactions) == count
+    with pytest.raises(InvalidInputError, match="summary: the session has more than 4,194,304 characters"):
+        read(SESSION, *messages, *lines)
+
+
+def test_the_siblings_of_a_message_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages name all of them. A chain of messages may be longer."""
+    monkeypatch.setattr(export_lines, "MAX_SIBLINGS", 3)
+    roots = [{**MESSAGE, "id": f"msg_{n}"} for n in range(1, 5)]
+    below = [MESSAGE, *({**each, "parent_id": "msg_1", "id": f"{each['id']}b"} for each in roots)]
+    chain = [MESSAGE, *({**MESSAGE, "id": f"msg_{n}", "parent_id": f"msg_{n - 1}"} for n in range(2, 7))]
+    assert len(read(SESSION, *below[:4], {**END, "messages": 4}).messages) == 4
+    assert len(read(SESSION, *chain, {**END, "messages": 6}).messages) == 6
+    whole = [SESSION, *roots[:3], {**END, "messages": 3}]
+    assert len(read_lines(*whole, *whole)) == 2
+    for lines, place in ((roots, "line 5: .* at the beginning"), (below, "line 6: .* below 'msg_1'")):
+        with pytest.raises(InvalidInputError, match=place):
+            read(SESSION, *lines)
+
+
+def test_the_values_of_a_line_are_counted_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty lists take twenty times as much memory as their text. Long strings do not count."""
+    monkeypatch.setattr(export_lines, "_MAX_VALUES", 1000)
+    call = {"type": "tool", "call_id": "c", "name": "f", "args": {}, "state": "done"}
+    read(SESSION, {**MESSAGE, "parts": [{**call, "result": "[]," * 50_000}]}, END)
+    with pytest.raises(InvalidInputError, match="line 2: has more than 1,000 values"):
+        read(SESSION, {**MESSAGE, "parts": [{**call, "result": [[]] * 50_000}]}, END)
+
+
+_FULL: dict[str, dict[str, Any]] = {
+    "text": {"text": "x", "begins_step": True},
+    "reasoning": {"text": "x", "provider": {"signature": "s"}, "duration_ms": 5, "begins_step": True},
+    "tool": {
+        "call_id": "c",
+        "name": "n",
+        "args": {"a": 1},
+        "state": "done",
+        "result": {"b": [1]},
+        "is_error": True,
+        "output": "o",
+        "duration_ms": 5,
+        "provider": {"signature": "s"},
+        "may_have_run": True,
+        "args_text": "{}",
+        "begins_step": True,
+    },
+    "file": {
+        "file_id": "fil_1",
+        "name": "n",
+        "media_type": "text/plain",
+        "size": 1,
+        "call_id": "c",
+        "missing": "not_imported",
+    },
+    "remembered": {"items": [{"text": "x"}], "note": "n"},
+    "plan": {"entries": [{"content": "c", "status": "pending", "priority": "high"}]},
+}
+_ANY = {"args", "result", "provider"}  # JSON of tools and providers
+FILE = {
+    "type": "file",
+    "id": "fil_1",
+    "name": "n",
+    "media_type": "text/plain",
+    "size": 1,
+    "sha256": "",
+    "missing": True,
+}
+
+
+@pytest.mark.parametrize("kind", _FULL)
+def test_every_field_of_a_part_comes_back(kind: str) -> None:
+    """All fields that the code has are named here, and each is read as it was written."""
+    part = {"type": kind, **_FULL[kind]}
+    section = read(SESSION, {**MESSAGE, "parts": [part]}, FILE, {**END, "files": 1})
+    [found] = section.messages[0].parts
+    assert parts.to_json(found) == part
+    assert {field.name for field in fields(found)} == _FULL[kind].keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(kind, field) for kind, part in _FULL.items() for field in part if field not in _ANY]
+)
+def test_a_part_that_could_not_be_shown_is_not_imported(kind: str, field: str) -> None:
+    """A field with a value of another type is named; stored, it would break every later answer with that message."""
+    for wrong in ({"x": 1}, 1.5, "soon" if not isinstance(_FULL[kind][field], str) else 0):
+        part = {"type": kind, **_FULL[kind], field: wrong}
+        with pytest.raises(InvalidInputError, match=rf"line 2: parts\.0\.{field}"):
+            read(SESSION, {**MESSAGE, "parts": [part]}, FILE, {**END, "files": 1})
 
 
 @pytest.mark.parametrize(
@@ -114,6 +226,7 @@ def test_an_error_names_its_line(where: str, items: list[dict[str, Any] | bytes]
         ("agent", "x" * 501),
         ("model", "x" * 501),
         ("title", "x" * 501),
+        ("id", "x" * 201),
     ],
 )
 def test_a_session_has_no_more_than_the_api_stores(field: str, value: Any) -> None:

@@ -6,14 +6,14 @@ import anyio
 import pytest
 
 from holdfast.core.errors import AlreadyDecidedError, InvalidInputError, NotFoundError
-from holdfast.core.events import InputRequested, InputResolved, ToolFinished, ToolStarted
+from holdfast.core.events import ApprovalRequested, Decision, InputRequested, InputResolved, ToolFinished, ToolStarted
 from holdfast.core.ids import ApprovalId
 from holdfast.core.parts import Json, ToolPart
 from holdfast.core.run import Run
 from holdfast.ports.agent import AgentOutput, InputAnswer, Turn
 from tests.engine.checks import check_idle
 from tests.harness import AnyWorld, Freehand, Running, running
-from tests.taps import Hold, appends
+from tests.storage_interceptors import Hold, appends
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ def asking(answers: list[InputAnswer], expires_in: float | None = None) -> Freeh
 
     async def play(turn: Turn, out: AgentOutput) -> str | None:
         await out.commit(ToolStarted("c", "book", {}))
-        question = InputRequested(out.new_approval_id(), "c", "harbour", "form", "Which berth?", SCHEMA, expires_in)
+        question = InputRequested(out.new_question_id(), "c", "harbour", "form", "Which berth?", SCHEMA, expires_in)
         answers.append(await out.ask_during_call(question))
         await out.commit(ToolFinished("c", answers[-1].action))
         return "stop"
@@ -112,7 +112,7 @@ async def test_a_withdrawn_question_leaves_the_run_running(world: AnyWorld) -> N
     async def play(turn: Turn, out: AgentOutput) -> str | None:
         await out.commit(ToolStarted("c", "book", {}))
         async with anyio.create_task_group() as tg:
-            question = InputRequested(out.new_approval_id(), "c", "harbour", "sampling", "May I?")
+            question = InputRequested(out.new_question_id(), "c", "harbour", "sampling", "May I?")
             tg.start_soon(out.ask_during_call, question)
             await go.wait()
             tg.cancel_scope.cancel()
@@ -133,7 +133,7 @@ async def test_a_question_withdrawn_while_it_is_published_does_not_stay_open(wor
     async def play(turn: Turn, out: AgentOutput) -> str | None:
         await out.commit(ToolStarted("c", "book", {}))
         async with anyio.create_task_group() as tg:
-            question = InputRequested(out.new_approval_id(), "c", "harbour", "sampling", "May I?")
+            question = InputRequested(out.new_question_id(), "c", "harbour", "sampling", "May I?")
             tg.start_soon(out.ask_during_call, question)
             await hold.held()
             tg.cancel_scope.cancel()
@@ -150,3 +150,36 @@ async def test_a_question_withdrawn_while_it_is_published_does_not_stay_open(wor
         row = await it.store.inner.read(lambda tx: tx.approval(asked.request_id))
         assert row is not None
         assert row.note == "The call ended before an answer."
+
+
+async def test_an_approval_and_a_question_are_answered_each_in_its_own_way(world: AnyWorld) -> None:
+    """The call for the other kind finds nothing and changes nothing, whatever a program writes into the arguments of
+    its call."""
+    answers: list[InputAnswer] = []
+    forged = {"holdfast.input": {"schema": SCHEMA, "action": "accept"}, "holdfast.calls": []}
+    decisions: list[str] = []
+
+    async def play(turn: Turn, out: AgentOutput) -> str | None:
+        asked = await out.ask(ApprovalRequested(out.new_approval_id(), "c", "shell", forged))
+        decisions.append(asked.decision)
+        return "stop"
+
+    async with running(agents={"chat": asking(answers), "program": Freehand(play, can_park=False)}, world=world) as it:
+        run, aid = await waiting(it)
+        decision: Decision
+        for decision in ("once", "deny"):
+            with pytest.raises(NotFoundError):
+                await it.engine.runs.decide(run.id, aid, decision)
+        assert (await it.question(run.id)).decision is None
+        await it.engine.runs.answer_input(run.id, aid, "accept", {"name": "North"})
+        await it.ended(run.id)
+        assert answers == [InputAnswer("accept", {"name": "North"})]
+        run = await it.send(await it.new_session(), agent="program")
+        await it.until(run.id, "waiting")
+        question = await it.question(run.id)
+        with pytest.raises(NotFoundError):
+            await it.engine.runs.answer_input(run.id, question.id, "accept", {"name": "x"})
+        assert await it.question(run.id) == question
+        await it.engine.runs.decide(run.id, question.id, "deny")
+        await it.ended(run.id)
+        assert decisions == ["deny"]

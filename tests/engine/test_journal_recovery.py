@@ -5,19 +5,19 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from holdfast.agents.scripted import CallTool, Hang, Meet, Say
+from holdfast.agents.scripted_agent import CallTool, Hang, Meet, Say
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.events import Entry
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Recovery, Run
 from holdfast.core.session import Message
 from holdfast.ports.journal import Append
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, SqliteWorld, World, crash_at, crash_before_settling, running
-from tests.taps import GUARD, Hold, Tap, calls
-from tests.torn import WAYS, tear
+from tests.journal_damage import WAYS, tear
+from tests.storage_interceptors import GUARD, Hold, Tap, calls
 
 pytestmark = pytest.mark.anyio
 

@@ -8,18 +8,18 @@ import pytest
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Action, CallTool, Hang, Meet, Say, ScriptedAgent, Think
+from holdfast.agents.scripted_agent import Action, CallTool, Hang, Meet, Say, ScriptedAgent, Think
 from holdfast.core.errors import CursorAheadError, InvalidInputError, NotFoundError, StorageUnavailableError
 from holdfast.core.events import Entry, TextDelta
 from holdfast.core.ids import OwnerId, RunId
 from holdfast.core.parts import TextPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Lifetime
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
 from tests.harness import AnyWorld, Running, Script, SqliteWorld, World, running, texts
-from tests.taps import GUARD, Both, Hold, appends, calls
+from tests.storage_interceptors import GUARD, Both, Hold, appends, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -137,7 +137,7 @@ async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memor
     question = Hold(appends("approval.requested"))
     parking = Hold(calls("store.transact", "park"), when="after", armed=False)
     script: list[Action] = [Say("half"), CallTool("t", "shell", asks=True), Hang()]
-    async with running(script, memory, tap=Both(question, parking), poll=GUARD) as it:
+    async with running(script, memory, tap=Both(question, parking), poll_interval=GUARD) as it:
         run = await it.send()
         with anyio.fail_after(GUARD):
             await question.reached.wait()
@@ -159,7 +159,7 @@ async def test_a_cancelled_engine_ends_what_waits_for_its_own_earlier_life(memor
 
 async def test_shutdown_leaves_what_has_not_begun_to_the_next_process(world: AnyWorld) -> None:
     """L2: queued turns are neither begun nor ended by a stopping server."""
-    async with running(HALF, world, drain=GUARD) as it:
+    async with running(HALF, world, drain_time=GUARD) as it:
         first = await it.send_to_gate()
         queued = await it.send(first, "next")
         await it.draining()
@@ -371,7 +371,7 @@ async def test_what_comes_while_a_watcher_looks_is_not_missed(virtual: World) ->
     hold = Hold(calls("journal.read"), when="after", armed=False)
     async with (
         running([Say("half "), Meet("here"), Say("whole"), Hang()], virtual, cluster=True) as worker,
-        running((), virtual, cluster=True, max_runs=0, tap=hold, poll=HOUR) as other,
+        running((), virtual, cluster=True, max_runs=0, tap=hold, poll_interval=HOUR) as other,
     ):
         run = await worker.send_to_gate()
         await worker.collect(run.id, until=2)

@@ -4,10 +4,10 @@ import anyio
 import pytest
 import trio
 
-from holdfast.agents.scripted import CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent
+from holdfast.agents.scripted_agent import CallTool, Hang, Meet, Say, SayTokens, ScriptedAgent
 from holdfast.core.events import Event, ReasoningDelta, TextDelta, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import ReasoningPart, TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.engine.settings import EngineSettings
 from holdfast.ports.agent import AgentOutput, Turn
@@ -17,7 +17,7 @@ from tests.harness import AnyWorld, Running, Script, World, failure, running, te
 pytestmark = pytest.mark.anyio
 
 HOUR = 3600.0
-DEFAULT = EngineSettings(poll=600.0, sweep=3600.0)
+DEFAULT = EngineSettings(poll_interval=600.0, sweep_interval=3600.0)
 
 
 async def over(it: Running, run: Run, within: float) -> Run:
@@ -165,7 +165,7 @@ async def test_draining_has_a_limit(virtual: World) -> None:
         began = trio.current_time()
         it.engine.stop()
         await it.finished.wait()
-        assert DEFAULT.drain <= trio.current_time() - began <= DEFAULT.drain + 1
+        assert DEFAULT.drain_time <= trio.current_time() - began <= DEFAULT.drain_time + 1
         assert (await it.row(run.id)).reason == "shutdown"
         await check_saved_once(it, run, "interrupted")
 

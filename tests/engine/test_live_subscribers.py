@@ -6,12 +6,12 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Meet, Say, SayTokens
+from holdfast.agents.scripted_agent import Meet, Say, SayTokens
 from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.engine.engine import Engine
 from tests.harness import AnyWorld, Script, running
-from tests.taps import GUARD
+from tests.storage_interceptors import GUARD
 
 pytestmark = pytest.mark.anyio
 
@@ -74,7 +74,7 @@ async def test_followers_are_handed_each_event_once_and_in_order(
         assert early.pushed
         assert broken.refused
         assert (await it.ended(run.id)).status == "complete"
-    assert "failed to take events" in caplog.text
+    assert "could not be sent to a client" in caplog.text
 
 
 async def test_a_follower_that_left_is_handed_nothing(world: AnyWorld) -> None:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted_agent import CallTool, Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import NotFoundError, StorageError
 from holdfast.core.ids import OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
@@ -20,12 +20,12 @@ from holdfast.ports.agent import Turn
 from holdfast.testing import Fault
 from tests.harness import QUICK, AnyWorld, Running, World, asked, running, texts
 from tests.memory_providers import ProviderTable, RecordingProvider
-from tests.taps import GUARD, Hold, appends, calls, until
+from tests.storage_interceptors import GUARD, Hold, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
 IDLE = 600.0
-SETTINGS = replace(QUICK, memory=LedgerPolicy(idle=IDLE, tries=3, pause=10.0), flush=5.0, recall_wait=GUARD)
+SETTINGS = replace(QUICK, memory=LedgerPolicy(idle=IDLE, tries=3, pause=10.0), flush_time=5.0, recall_wait=GUARD)
 
 
 def script(turn: Turn) -> list[Any]:
@@ -190,7 +190,7 @@ async def test_a_turn_during_a_commit_is_in_the_next_one(world: AnyWorld) -> Non
 
 async def test_a_commit_of_a_process_that_is_gone_is_not_under_way(world: AnyWorld) -> None:
     """M11: what died in the middle of a commit is dirty, and shown as that."""
-    async with committing(world, flush=0.0) as (it, a, sid, _):
+    async with committing(world, flush_time=0.0) as (it, a, sid, _):
         await it.crash()
     async with remembering(world, a, max_runs=0) as after:
         assert await after.boundaries.status(sid) == MemoryStatus(1, False, 0, None, "a")
@@ -337,6 +337,40 @@ async def test_going_incognito_drops_what_is_dirty(world: AnyWorld) -> None:
         assert said(a) == [["open"]]
 
 
+async def test_turns_sent_while_memory_is_off_are_never_remembered(world: AnyWorld) -> None:
+    """M7: memory is off for a turn if it was when the turn was sent, also if it is on when the turn completes, and for
+    another answer to the same question."""
+    async with remembering(world, a := RecordingProvider("a", items=({"text": "x", "source": "y"},))) as it:
+        sid = await it.new_session()
+        await it.engine.sessions.update(sid, {"memory": "none"})
+        run = await it.send_to_gate(sid, "waits")
+        await it.engine.sessions.update(sid, {"memory": None})
+        it.release("here")
+        assert (await it.ended(run.id)).status == "complete"
+        again = (await it.engine.runs.retry(sid, run.message_id)).run
+        assert (await it.ended(again.id)).status == "complete"
+        assert (await it.boundaries.status(sid), a.asked) == (MemoryStatus(), [])
+        await it.turn(sid, "open")
+        await it.boundaries.commit(sid)
+        assert said(a) == [["open"]]
+
+
+async def test_the_default_turns_memory_off_unless_the_chat_turns_it_on(world: AnyWorld) -> None:
+    """M7: the owner's default counts for chats that have no choice of their own, from the next turn on."""
+    async with remembering(world, a := RecordingProvider("a")) as it:
+        first, second = await it.new_session(), (await it.engine.sessions.create(memory="default")).id
+        await it.engine.preferences.change({"chat_defaults": {"memory": "none"}})
+        for sid in (first, second):
+            await it.turn(sid, "secret" if sid == first else "open")
+        assert [(await it.boundaries.status(sid)).dirty_turns for sid in (first, second)] == [0, 1]
+        await it.engine.preferences.change({"chat_defaults": None})
+        assert (await it.boundaries.status(first)).dirty_turns == 0
+        await it.turn(first, "later")
+        for sid in (first, second):
+            await it.boundaries.commit(sid)
+        assert sorted(said(a)) == [["later"], ["open"]]
+
+
 async def test_shutdown_waits_and_then_flushes_the_rest(world: AnyWorld) -> None:
     """M8: a commit under way is waited for, and what came after it is committed too, before the engine is gone."""
     async with committing(world) as (it, a, sid, go):
@@ -353,7 +387,7 @@ async def test_shutdown_has_a_deadline_and_forgets_nothing(world: AnyWorld) -> N
     """M8, M11: a provider that never answers holds up shutdown for a limited time; the next life commits the turn."""
     stuck = RecordingProvider("a")
     stuck.hold()
-    async with remembering(world, stuck, flush=0.05) as it:
+    async with remembering(world, stuck, flush_time=0.05) as it:
         run = await it.turn(text="one")
         await it.shut_down()
         assert stuck.commits == []
@@ -429,7 +463,7 @@ async def test_a_crash_in_a_commit_repeats_it_under_its_id(world: AnyWorld, late
     was."""
     before = RecordingProvider("a")
     before.hold()
-    async with remembering(world, before, flush=0.1) as it:
+    async with remembering(world, before, flush_time=0.1) as it:
         one = await it.turn(text="one")
         async with anyio.create_task_group() as group:
             if late:

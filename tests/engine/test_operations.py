@@ -1,21 +1,28 @@
 """Section O: session edits at any moment of a run; §5 on edits against a live run and compaction."""
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import NotAllowedError, NotFoundError, StorageUnavailableError
-from holdfast.core.ids import LOCAL, MessageId, OwnerId
+from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
+from holdfast.core.session import Message
+from holdfast.engine import messages
+from holdfast.engine.messages import MAX_PAGE_BYTES
+from holdfast.engine.transactions import imports
 from holdfast.ports.agent import Turn
-from holdfast.ports.store import RunQuery, SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Running, Script, World, Writer, asked, crash_at, in_turn, running, texts
-from tests.taps import GUARD, Hold, appends, calls, until
+from tests.storage_interceptors import GUARD, Both, Hold, Strike, When, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
@@ -109,7 +116,7 @@ async def test_the_cancel_of_a_hidden_run_is_part_of_the_same_step(memory: World
     """O1: the process dies right after the edit is stored: the run is settled as cancelled, not as interrupted."""
     stored = Hold(calls("store.transact"), when="after", armed=False)
     script = in_turn([Say("one")], [Say("half "), Meet("here"), Hang()])
-    async with running(script, memory, tap=stored, poll=GUARD) as it:
+    async with running(script, memory, tap=stored, poll_interval=GUARD) as it:
         run = await it.send_and_see(2, await it.new_session("first"), "live")
         await anyio.wait_all_tasks_blocked()
         stored.armed = True
@@ -232,6 +239,95 @@ async def test_fork_leaves_out_what_is_still_being_recovered(world: AnyWorld) ->
         assert await it.said(forked.id) == ["hello"]
 
 
+async def long_session(it: Running, length: int) -> tuple[SessionId, list[MessageId]]:
+    """A session with a chain of messages that no run wrote."""
+    sid = await it.new_session()
+    mids = [MessageId(f"msg_{sid}_{n:05}") for n in range(length)]
+    parents = [None, *mids]
+    chain = [
+        Message(
+            mid, LOCAL, sid, "user" if n % 2 == 0 else "assistant", parent, float(n), parts=(TextPart(f"text {n}"),)
+        )
+        for n, (mid, parent) in enumerate(zip(mids, parents, strict=False))
+    ]
+    await it.engine.sessions.append(sid, chain)
+    return sid, mids
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "PIECE", 4)
+
+
+@pytest.mark.usefixtures("small_pieces")
+async def test_a_long_fork_is_stored_in_pieces_that_nobody_sees(world: AnyWorld) -> None:
+    """O1: each transaction has few messages, so that others can write in between; the copy appears when it is whole."""
+    hold = Hold(calls("store.transact", "finish"))
+    sizes: list[int] = []
+
+    def note(call: str, args: Sequence[Any]) -> bool:
+        if call == "store.transact" and isinstance(args[0], partial) and "fork" in args[0].keywords:
+            sizes.append(len(args[0].keywords["copies"]))
+        return False
+
+    async with running([Say("yes")], world, tap=Both(Hold(note), hold)) as it:
+        sid, mids = await long_session(it, 11)
+        copy: list[SessionId] = []
+
+        async def fork() -> None:
+            copy.append((await it.engine.sessions.fork(sid, mids[-1])).id)
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(fork)
+            await hold.held()
+            assert [view.session.id for view in await it.engine.sessions.list(SessionQuery(LOCAL))] == [sid]
+            assert len(await it.engine.sessions.search("text")) == 1
+            hold.go.set()
+        assert sizes == [4, 4, 3]
+        assert await it.said(copy[0]) == await it.said(sid)
+        assert len(await it.engine.sessions.search("text")) == 2
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("step", ["stage", "finish"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_repeated_fork_goes_on_where_it_failed(world: AnyWorld, step: str, when: When) -> None:
+    """O1: with the same key there is one copy, whichever of its transactions failed; with another one there are two."""
+    strike = Strike(calls("store.transact", step), StorageUnavailableError("away"), when, armed=True)
+    async with running([Say("yes")], world, tap=strike) as it:
+        sid, mids = await long_session(it, 11)
+        with pytest.raises(StorageUnavailableError):
+            await it.engine.sessions.fork(sid, mids[-1], key="k")
+        copy = await it.engine.sessions.fork(sid, mids[-1], key="k")
+        assert await it.said(copy.id) == await it.said(sid)
+        assert (await it.engine.sessions.fork(sid, mids[-1], key="k")).id == copy.id
+        assert len(await it.engine.sessions.list(SessionQuery(LOCAL))) == 2
+        await it.engine.sessions.fork(sid, mids[-1], key="another")
+        assert len(await it.engine.sessions.list(SessionQuery(LOCAL))) == 3
+        await it.engine.sessions.clear(sid)
+        assert (await it.engine.sessions.fork(sid, mids[-1], key="k")).id == copy.id
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("step", ["stage", "finish"])
+async def test_nothing_is_copied_of_a_session_that_is_cleared_meanwhile(world: AnyWorld, step: str) -> None:
+    """O1: the fork is refused, and no part of it is shown."""
+    hold = Hold(calls("store.transact", step))
+    async with running([Say("yes")], world, tap=hold) as it:
+        sid, mids = await long_session(it, 11)
+
+        async def fork() -> None:
+            with pytest.raises(NotFoundError):
+                await it.engine.sessions.fork(sid, mids[-1])
+
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(fork)
+            await hold.held()
+            await it.engine.sessions.clear(sid)
+            hold.go.set()
+        assert [view.session.id for view in await it.engine.sessions.list(SessionQuery(LOCAL))] == [sid]
+
+
 # ---- O3, O4: compaction ----
 
 
@@ -256,7 +352,7 @@ async def test_compaction_is_a_record_beside_the_tree(world: AnyWorld) -> None:
         assert len(await it.engine.sessions.search("re")) == 1
 
 
-async def test_a_branch_before_the_compaction_is_not_summarised(world: AnyWorld) -> None:
+async def test_a_branch_before_the_compaction_is_not_summarized(world: AnyWorld) -> None:
     """O3: the model is given the path from the head back to the nearest record on it, and no other."""
     async with running(ScriptedAgent(echo), world) as it:
         first = await it.turn(text="a")
@@ -268,7 +364,7 @@ async def test_a_branch_before_the_compaction_is_not_summarised(world: AnyWorld)
 
 
 async def test_compaction_during_a_run_is_for_the_next_turn(world: AnyWorld) -> None:
-    """O3: the run that streams keeps its input and its end; what is settled is summarised for the turn after it."""
+    """O3: the run that streams keeps its input and its end; what is settled is summarized for the turn after it."""
     async with running(ScriptedAgent(echo), world) as it:
         run = await live(it, "first")
         await it.engine.sessions.compact(run.session_id, Writer("early days"))
@@ -282,7 +378,7 @@ async def test_compaction_during_a_run_is_for_the_next_turn(world: AnyWorld) -> 
 
 
 @pytest.mark.parametrize("then", ["retry", "continue"])
-async def test_a_question_is_not_summarised_away_while_it_is_answered(world: AnyWorld, then: str) -> None:
+async def test_a_question_is_not_summarized_away_while_it_is_answered(world: AnyWorld, then: str) -> None:
     """O3: compacted during a run that then fails, the question is still put to the model when it is asked again."""
 
     def script(turn: Turn) -> Script:
@@ -324,7 +420,7 @@ async def test_there_must_be_something_to_compact(world: AnyWorld) -> None:
 
 
 @pytest.mark.parametrize("how", ["delete", "clear"])
-async def test_what_is_erased_while_it_is_summarised_stays_erased(world: AnyWorld, how: str) -> None:
+async def test_what_is_erased_while_it_is_summarized_stays_erased(world: AnyWorld, how: str) -> None:
     """O3: a delete or clear during the summary wins; the compaction is refused and leaves nothing behind."""
     async with running(ScriptedAgent(echo), world) as it:
         run, summary = await it.turn(text="a"), Writer(slow=True)
@@ -412,3 +508,63 @@ async def test_search_finds_what_is_settled_newest_first(world: AnyWorld) -> Non
         rest = await it.engine.sessions.search("badgers", before=page[-1].hit.at)
         assert [hit.view.session.id for hit in [*page, *rest]] == [one, two]
         assert await it.engine.sessions.search("badgers unicorns") == []
+
+
+async def test_a_page_of_messages_ends_before_a_large_answer_that_is_being_written(memory: World) -> None:
+    """What was said so far counts, though only the journal has it; the cursor leads to the messages before."""
+    large = "x" * (MAX_PAGE_BYTES + 100_000)
+    async with running(in_turn([Say("one")], [Say(large), Meet("here"), Say("end")]), memory) as it:
+        first = await it.turn()
+        run = await it.send_to_gate(first.session_id)
+        page = await it.engine.messages.page(first.session_id)
+        assert [view.message.id for view in page.items] == [run.message_id]
+        assert page.next == run.message_id
+        before = await it.engine.messages.page(first.session_id, before=page.next)
+        assert [view.message.id for view in before.items] == [
+            first.user_message_id,
+            first.message_id,
+            run.user_message_id,
+        ]
+        assert before.next is None
+        it.release("here")
+        await it.ended(run.id)
+
+
+async def test_the_ids_of_siblings_count_in_the_size_of_a_page(memory: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page names all siblings of its messages, so it ends before they are too many."""
+    async with running([Say("yes")], memory) as it:
+        first = await it.turn()
+        sid = first.session_id
+        before = await it.engine.messages.page(sid)
+        answers = [replace(before.items[1].message, id=MessageId(f"msg_{n}"), run_id=None) for n in range(100)]
+
+        def add(tx: Tx) -> None:
+            for answer in answers:
+                tx.add_message(answer)
+
+        await it.store.inner.transact(add)
+        page = await it.engine.messages.page(sid)
+        assert page.size - before.size == sum(len(each.id) + 3 for each in answers)
+        monkeypatch.setattr(messages, "MAX_PAGE_BYTES", page.size - 1)
+        page = await it.engine.messages.page(sid)
+        assert [view.message.id for view in page.items] == [first.message_id]
+        assert len(page.items[0].siblings) == 101
+
+
+async def test_the_times_of_a_page_of_answers_are_one_statement(memory: World) -> None:
+    """However many answers it has: the row of a run, which may be long, is never read for them."""
+    async with running([Say("yes")], memory) as it:
+        sid = await it.new_session()
+        for _ in range(4):
+            run = (await it.engine.runs.submit(sid, [TextPart("?")])).run
+            memory.clock.advance(2.5)
+            await it.ended(run.id)
+        statements: list[str] = []
+        memory.base._db.set_trace_callback(statements.append)
+        page = await it.engine.messages.page(sid)
+        memory.base._db.set_trace_callback(None)
+        durations = [view.duration for view in page.items]
+        assert durations[::2] == [None] * 4
+        assert None not in durations[1::2]
+        assert (await it.engine.messages.get(page.items[1].message.id)).duration == durations[1]
+    assert len([each for each in statements if " FROM runs WHERE id" in each]) == 1

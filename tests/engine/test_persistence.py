@@ -7,8 +7,8 @@ import pytest
 import trio
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import CallTool, Hang, Meet, Say, SayTokens
-from holdfast.core.errors import VersionMismatchError
+from holdfast.agents.scripted_agent import CallTool, Hang, Meet, Say, SayTokens
+from holdfast.core.errors import NotAllowedError, VersionMismatchError
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
@@ -19,7 +19,7 @@ from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_saved_once
 from tests.harness import AnyWorld, Running, World, Writer, in_turn, running, texts
-from tests.taps import GUARD, Hold, Tap, When, appends, calls, until
+from tests.storage_interceptors import GUARD, Hold, Tap, When, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +120,7 @@ async def test_ending_a_run_clears_everything_active_in_one_step(world: AnyWorld
 
 async def test_progress_is_durable_without_rewriting_the_session(memory: World) -> None:
     """P2, P6: thousands of tokens are stored without one transaction: session, message and run stay as they were."""
-    async with running([Meet("begin"), SayTokens(5000), Meet("here"), Hang()], memory, poll=GUARD) as it:
+    async with running([Meet("begin"), SayTokens(5000), Meet("here"), Hang()], memory, poll_interval=GUARD) as it:
         run = await it.send_to_gate(gate="begin")
         await anyio.wait_all_tasks_blocked()
         before = await it.session_row(run.session_id), await it.stored(run.message_id), await it.row(run.id)
@@ -137,7 +137,9 @@ async def test_progress_is_durable_without_rewriting_the_session(memory: World) 
 
 async def test_there_is_no_write_without_progress(virtual: World) -> None:
     """P3: an agent that says nothing for a quarter of an hour causes no write to the journal, and then one."""
-    async with running([Say("a"), Meet("here"), Say("b"), Hang()], virtual, idle_limit=7200.0, poll=600.0) as it:
+    async with running(
+        [Say("a"), Meet("here"), Say("b"), Hang()], virtual, idle_limit=7200.0, poll_interval=600.0
+    ) as it:
         run = await it.send_and_see(2)
         appends_before = it.journal.calls["append"]
         await anyio.sleep(900)
@@ -312,6 +314,22 @@ async def test_finished_tools_move_updated_at_at_most_once_in_ten_seconds(world:
 # ---- P8 ----
 
 
+async def test_a_session_is_titled_by_its_first_message(world: AnyWorld) -> None:
+    """The first words are the title from the moment the message is stored, and follow an edit of it, but not a later
+    message; without titles there is none."""
+    async with running([Say("ok")], world) as it:
+        sid = await it.new_session("one two three four five six seven eight nine")
+        session = await it.session_row(sid)
+        assert (session.title, session.titled_by) == ("one two three four five six seven eight…", "nobody")
+        first = (await it.shown(sid))[0]
+        edited = await it.engine.runs.edit(sid, first.id, (TextPart("another"),))
+        await it.ended(edited.run.id)
+        await it.turn(sid, "later")
+        assert (await it.session_row(sid)).title == "another"
+    async with running([Say("ok")], world, titles=False) as it:
+        assert (await it.session_row(await it.new_session("hello"))).title == ""
+
+
 @pytest.mark.parametrize("mine", ["mine", ""])
 async def test_a_title_that_a_person_set_is_not_generated_over(world: AnyWorld, mine: str) -> None:
     """P8: nor is one set before, at creation, meanwhile, or deliberately left empty."""
@@ -329,6 +347,24 @@ async def test_a_title_that_a_person_set_is_not_generated_over(world: AnyWorld, 
             await it.engine.sessions.update(meanwhile, {"title": mine})
             slow.go.set()
         assert (await it.session_row(meanwhile)).title == mine
+
+
+async def test_a_title_that_a_person_asks_for_replaces_only_what_they_saw(world: AnyWorld) -> None:
+    """P8: a person's own title is replaced on demand, but not by one that they set meanwhile."""
+    async with running([Say("ok")], world) as it:
+        slow = Writer(slow=True)
+        sid, meanwhile = await it.new_session("hello"), await it.new_session("hello")
+        await it.engine.sessions.update(sid, {"title": "mine"})
+        await it.engine.titles.regenerate(sid, Writer("generated"))
+        assert ((await it.session_row(sid)).title, (await it.session_row(sid)).titled_by) == ("generated", "model")
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(it.engine.titles.regenerate, meanwhile, slow)
+            await until(slow.called)
+            await it.engine.sessions.update(meanwhile, {"title": "mine"})
+            slow.go.set()
+        assert (await it.session_row(meanwhile)).title == "mine"
+        with pytest.raises(NotAllowedError):
+            await it.engine.titles.regenerate((await it.engine.sessions.create()).id, FirstWords())
 
 
 class BrokenTitler:
@@ -349,7 +385,7 @@ async def test_a_titler_that_breaks_takes_nothing_with_it(memory: World, caplog:
                 tg.start_soon(it.engine.titles.run, titler)
                 await anyio.wait_all_tasks_blocked()
                 await it.turn(first)
-                while "no title for session" not in caplog.text:
+                while "got no title" not in caplog.text:
                     await checkpoint()
                 await it.turn(second, "On giraffes")
                 while not (await it.session_row(second)).title:

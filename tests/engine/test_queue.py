@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.agents.scripted import Action, Crash, Fail, Hang, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Action, Crash, Fail, Hang, Meet, Say, ScriptedAgent
 from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL, FileId, OwnerId
 from holdfast.core.parts import FilePart, TextPart

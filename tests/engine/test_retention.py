@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.chat.workspaces import WorkspaceDirectories
-from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say
+from holdfast.agents.scripted_agent import CallTool, Fail, Hang, Meet, Say
 from holdfast.core.errors import JournalPrunedError, NotFoundError
 from holdfast.core.events import MessageSeeded
 from holdfast.core.ids import LOCAL, FileId, RunId
@@ -16,7 +16,7 @@ from holdfast.engine.settings import EngineSettings
 from holdfast.ports.store import RunQuery
 from holdfast.storage.file_store import FileStore
 from tests.harness import AnyWorld, Running, SqliteWorld, crash_at, in_turn, running, texts
-from tests.taps import Hold, appends
+from tests.storage_interceptors import Hold, appends
 
 pytestmark = pytest.mark.anyio
 
@@ -181,7 +181,7 @@ async def test_a_cleared_conversation_gives_its_keys_back(world: AnyWorld) -> No
 
 
 async def test_an_upload_is_kept_until_it_is_sent(world: AnyWorld) -> None:
-    """A1: a file that no message names yet is kept for a while; one that a message names, for ever."""
+    """A1: a file that no message names yet is kept for a while; one that a message names, forever."""
     blobs = Blobs()
     async with running([Say("ok")], world, files=blobs) as it:
         sent, forgotten = await it.add_file(sha256="aa"), await it.add_file(sha256="bb")
@@ -222,13 +222,14 @@ async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: 
     outside, root = tmp_path / "outside", tmp_path / "workspaces"
     outside.mkdir()
     ending = Hold(appends("run.cancelled"))
-    async with running([Say("a"), Hang()], world, tap=ending, workspaces=WorkspaceDirectories(root)) as it:
+    async with running([Say("a"), Hang()], world, tap=ending, workspaces=WorkspaceDirectories(tmp_path)) as it:
         mine, other = await it.new_session(), await it.new_session()
         for sid in (mine, other):
             (root / sid / "closed").mkdir(parents=True)
             (root / sid / "closed" / "file").touch()
             (root / sid / "link").symlink_to(outside)
             (root / sid / "closed").chmod(0)
+            (tmp_path / "trash" / sid / "0123456789abcdef").mkdir(parents=True)
         await it.send_and_see(2, mine)
         await it.engine.sessions.delete(mine)
         await ending.held()
@@ -238,6 +239,7 @@ async def test_a_deleted_session_leaves_no_directory(world: AnyWorld, tmp_path: 
         await it.idle()
         await it.tick()
         assert [path.name for path in root.iterdir()] == [other]
+        assert [path.name for path in (tmp_path / "trash").iterdir()] == [other]
         assert outside.exists()
         (root / other / "closed").chmod(0o700)
 

@@ -6,20 +6,22 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Meet, Say
+from holdfast.agents.scripted_agent import Meet, Say
 from holdfast.core.errors import StorageError
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
+from holdfast.engine.notifications import PushChoices
 from holdfast.testing import Fault
+from tests.engine.push_services import RecordingPush
 from tests.harness import World, running
 from tests.memory_providers import ProviderTable, RecordingProvider
-from tests.taps import GUARD, Both, Hold, Tap, calls
+from tests.storage_interceptors import GUARD, Both, Hold, Tap, calls
 
 pytestmark = pytest.mark.anyio
 
 SLOW = 3600.0
 """Seconds between looks that nobody asked for: none happens in a test."""
-STILL: dict[str, Any] = {"poll": SLOW, "sweep": SLOW}
+STILL: dict[str, Any] = {"poll_interval": SLOW, "sweep_interval": SLOW}
 
 
 async def calls_since(tap: Tap) -> Counter[str]:
@@ -85,7 +87,7 @@ async def test_a_run_that_must_wait_is_claimed_when_there_is_room(memory: World)
 async def test_a_run_of_unknown_acceptance_is_executed_if_it_was_stored(memory: World) -> None:
     """A3: the commit that accepted and claimed a run is reported as failed: nobody started it, so the claim loop
     does."""
-    async with running([Say("done")], memory, poll=SLOW, sweep=SLOW) as it:
+    async with running([Say("done")], memory, poll_interval=SLOW, sweep_interval=SLOW) as it:
         sid = await it.new_session()
         it.store.plan = {("transact", it.store.calls["transact"] + 1): Fault("doubt")}
         with pytest.raises(StorageError):
@@ -93,6 +95,23 @@ async def test_a_run_of_unknown_acceptance_is_executed_if_it_was_stored(memory: 
         run = (await it.engine.runs.submit(sid, [TextPart("hi")], key="once")).run
         row = await it.until(run.id, "complete")
         assert row.epoch == 1
+
+
+async def test_notifications_cost_a_turn_nothing_that_nobody_wants(memory: World) -> None:
+    """While no device has notifications on, nobody looks into the outbox, however many turns end."""
+    push, costs = RecordingPush(), []
+    for service in (None, push):
+        async with running([Say("done")], memory, tap=(tap := Tap()), push=service, **STILL) as it:
+            sid = await it.new_session()
+            await calls_since(tap)
+            for _ in range(3):
+                await it.turn(sid)
+            costs.append(await calls_since(tap))
+            if service is push:
+                await it.engine.notifications.subscribe("https://push.example/1", "p", "a", PushChoices(), device="")
+                await it.turn(sid)
+                await push.count(1)
+    assert costs[0] == costs[1]
 
 
 async def test_all_queued_runs_are_claimed_though_a_claim_takes_few(

@@ -1,26 +1,39 @@
 """§4, storage failures: what is not durable is not shown, nothing is duplicated, and runs are stopped in time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent
-from holdfast.core.errors import StorageError
+from holdfast.agents.scripted_agent import CallTool, Fail, Hang, Meet, Say, SayTokens, ScriptedAgent
+from holdfast.core.errors import StorageError, StorageFullError
 from holdfast.core.events import Entry, ReasoningDelta, StepStarted, TextDelta, ToolFinished, ToolStarted
-from holdfast.core.ids import NodeId
+from holdfast.core.ids import LOCAL, MessageId, NodeId
 from holdfast.core.parts import TextPart
 from holdfast.core.run import Run
+from holdfast.core.session import Message, Session
 from holdfast.core.transcript import fold
 from holdfast.ports.agent import AgentOutput, Turn
 from holdfast.ports.wakeups import Wake
 from holdfast.storage.in_memory import InMemoryJournal, InMemoryWakeups
 from holdfast.testing import Fault
 from tests.engine.checks import check_idle, check_one_end, check_saved_once
-from tests.harness import AnyWorld, Freehand, Running, Script, World, crash_at, failure, in_turn, running, texts
-from tests.taps import GUARD, Hold, Tap, When, appends, until
+from tests.harness import (
+    AnyWorld,
+    Freehand,
+    Running,
+    Script,
+    SqliteWorld,
+    World,
+    crash_at,
+    failure,
+    in_turn,
+    running,
+    texts,
+)
+from tests.storage_interceptors import GUARD, Hold, Tap, When, appends, until
 
 pytestmark = pytest.mark.anyio
 
@@ -231,7 +244,10 @@ SILENT: Script = [Say("a "), Meet("here"), Say("b"), Hang()]
 async def test_who_follows_the_changes_hears_that_a_run_was_given_up(memory: World) -> None:
     """E1: whoever reads the session then settles the run (X2): not only when it is time to look anyway."""
     heard: list[str | None] = []
-    async with running(GIVING_UP, memory, storage_retry_time=0.1, poll=3600.0) as it, anyio.create_task_group() as tg:
+    async with (
+        running(GIVING_UP, memory, storage_retry_time=0.1, poll_interval=3600.0) as it,
+        anyio.create_task_group() as tg,
+    ):
         changes = it.engine.subscriptions.watch_changes(None)
         await changes.begin()
 
@@ -444,6 +460,71 @@ async def test_a_dead_run_is_settled_on_a_low_disk(world: AnyWorld) -> None:
     async with running((), world, disk_reserve=1 << 62) as it:
         assert (await it.row(run.id)).status == "interrupted"
         assert await it.answer_text(run) == "a "
+
+
+async def test_a_low_disk_refuses_every_call_that_stores_much(world: AnyWorld) -> None:
+    """What copies or adds content needs the space that new turns need; what makes room, or is small, does not."""
+    async with running([Say("answer")], world, disk_reserve=1000) as it:
+        run = await it.turn()
+        sid, sessions = run.session_id, it.engine.sessions
+        made = await sessions.create(key="k")
+        message = Message(MessageId("msg_added"), LOCAL, sid, "user", run.message_id, 0.0, parts=(TextPart("x"),))
+        it.store.free = 999
+        calls: tuple[Callable[[], Awaitable[Session]], ...] = (
+            sessions.create,
+            lambda: sessions.create(key="another"),
+            lambda: sessions.fork(sid, run.message_id),
+            lambda: sessions.append(sid, [message]),
+            lambda: sessions.update(sid, {"system": "x" * 100_000}),
+            lambda: sessions.compact(sid, _NoSummarizer()),
+        )
+        for refused in calls:
+            with pytest.raises(StorageFullError):
+                await refused()
+        assert (await sessions.create(key="k")).id == made.id
+        assert (await sessions.update(sid, {"title": "renamed", "archived": True})).archived
+        await sessions.delete(made.id)
+
+
+async def test_a_fork_must_fit_before_the_reserve(memory: World) -> None:
+    """The copied messages may not use up the space that open runs are saved in."""
+    async with running([Say("answer" * 1000)], memory, disk_reserve=1000) as it:
+        run = await it.turn()
+        it.store.free = 6000
+        with pytest.raises(StorageFullError):
+            await it.engine.sessions.fork(run.session_id, run.message_id)
+        it.store.free = 9000
+        await it.engine.sessions.fork(run.session_id, run.message_id)
+
+
+async def test_space_inside_the_store_counts_as_free(memory: World) -> None:
+    """After chats were deleted turns are accepted again, although the store's file is no smaller; a part of the reserve
+    must be free outside of it, for the journal."""
+    async with running([Say("answer")], memory, disk_reserve=1000) as it:
+        sid = await it.new_session()
+        it.store.free, it.store.reusable = 400, 599
+        with pytest.raises(StorageFullError):
+            await it.send(sid)
+        it.store.reusable = 600
+        assert (await it.turn(sid)).status == "complete"
+        it.store.free, it.store.reusable = 249, 1_000_000
+        with pytest.raises(StorageFullError):
+            await it.send(sid)
+
+
+async def test_deleted_sessions_leave_space_that_is_known(sqlite: SqliteWorld) -> None:
+    """The file of the SQLite store keeps its size; the pages inside it that are free are counted."""
+    async with running([Say("x" * 300_000)], sqlite) as it:
+        run = await it.turn()
+        before = await it.store.reusable_bytes()
+        await it.engine.sessions.delete(run.session_id)
+        await it.tick()
+        assert await it.store.reusable_bytes() >= before + 300_000
+
+
+class _NoSummarizer:
+    async def summarize(self, messages: Sequence[Message], earlier: str | None) -> str:
+        raise AssertionError("must not be asked")
 
 
 async def test_an_outage_is_two_lines_in_the_log_for_each_activity(

@@ -9,11 +9,12 @@ import pytest
 import trio
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import CallTool, Hang, Meet, Say, SayTokens
-from holdfast.core.events import Entry
-from holdfast.core.ids import NodeId
+from holdfast.agents.scripted_agent import CallTool, Hang, Meet, Say, SayTokens
+from holdfast.core.errors import AppendRefusedError
+from holdfast.core.events import Entry, TextDelta
+from holdfast.core.ids import NodeId, RunId
 from holdfast.core.parts import TextPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
 from holdfast.core.transcript import fold
 from holdfast.ports.wakeups import Wake
@@ -21,7 +22,7 @@ from holdfast.storage.in_memory import InMemoryWakeups
 from holdfast.testing import FaultyWakeups
 from tests.engine.checks import check_one_end, check_saved_once
 from tests.harness import Running, Script, World, running, texts
-from tests.taps import Hold, appends, calls
+from tests.storage_interceptors import Hold, appends, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -130,7 +131,7 @@ async def test_what_is_put_back_is_claimed_at_once(virtual: World) -> None:
         await gone.crash()
     script: Script = [Say("a "), CallTool("t"), Say("b")]
     auto = RecoveryPolicy(auto_continue=True)
-    async with running(script, virtual, cluster=True, poll=HOUR, recovery=auto) as successor:
+    async with running(script, virtual, cluster=True, poll_interval=HOUR, recovery=auto) as successor:
         virtual.clock.advance(LAPSE)
         began = trio.current_time()
         await successor.tick()
@@ -193,7 +194,7 @@ async def closed(node: Running) -> None:
 async def test_heartbeats_keep_the_lease(virtual: World) -> None:
     """X2: a living node's run is not taken over, however long it takes and however often the others look."""
     script: Script = [SayTokens(100, rate=0.1)]
-    async with two_nodes(virtual, script, sweep=7.0, poll=5.0) as (worker, other):
+    async with two_nodes(virtual, script, sweep_interval=7.0, poll_interval=5.0) as (worker, other):
         run = await worker.send()
         got = await other.collect(run.id, within=HOUR)
         assert got[-1].type == "run.complete"
@@ -203,7 +204,7 @@ async def test_heartbeats_keep_the_lease(virtual: World) -> None:
 
 async def test_a_node_that_cannot_renew_stops_its_runs(virtual: World) -> None:
     """X2: in doubt about its lease a node stops, before the lease lapses and another takes over."""
-    async with two_nodes(virtual, [Say("half "), Meet("here"), Hang()], poll=5.0) as (worker, other):
+    async with two_nodes(virtual, [Say("half "), Meet("here"), Hang()], poll_interval=5.0) as (worker, other):
         run = await begun(worker)
         worker.store.away = True
         lost_at = trio.current_time()
@@ -218,8 +219,10 @@ async def test_a_node_that_cannot_renew_stops_its_runs(virtual: World) -> None:
 
 async def test_an_attached_run_ends_when_the_node_of_its_connection_is_gone(virtual: World) -> None:
     """L3: a run executed on one node for a client of another ends when that other node is gone."""
-    async with running([Say("half "), Meet("here"), Hang()], virtual, cluster=True, sweep=10.0, poll=5.0) as worker:
-        async with running((), virtual, cluster=True, max_runs=0, poll=5.0) as face:
+    async with running(
+        [Say("half "), Meet("here"), Hang()], virtual, cluster=True, sweep_interval=10.0, poll_interval=5.0
+    ) as worker:
+        async with running((), virtual, cluster=True, max_runs=0, poll_interval=5.0) as face:
             run = await face.send(lifetime="attached")
             await worker.reached("here")
             await face.crash()
@@ -230,7 +233,7 @@ async def test_an_attached_run_ends_when_the_node_of_its_connection_is_gone(virt
 async def test_a_connection_that_is_held_keeps_an_attached_run(virtual: World) -> None:
     """L3: as long as the client is connected anywhere, its run goes on, also if it is executed elsewhere."""
     script: Script = [SayTokens(60, rate=0.1)]
-    async with two_nodes(virtual, script, sweep=10.0, poll=5.0) as (_, face):
+    async with two_nodes(virtual, script, sweep_interval=10.0, poll_interval=5.0) as (_, face):
         run = await face.send(lifetime="attached")
         async with face.engine.connections.attached(run.id):
             got = await face.collect(run.id, within=HOUR)
@@ -243,8 +246,8 @@ async def test_lost_wakeups_heal_by_looking(virtual: World) -> None:
     deaf.deaf = True
     script: Script = [Say("half "), CallTool("t", asks=True), Say("more "), Meet("here"), Hang()]
     async with (
-        running(script, virtual, cluster=True, wakeups=deaf, poll=5.0, sweep=30.0) as worker,
-        running((), virtual, cluster=True, wakeups=deaf, poll=5.0, sweep=30.0, max_runs=0) as face,
+        running(script, virtual, cluster=True, wakeups=deaf, poll_interval=5.0, sweep_interval=30.0) as worker,
+        running((), virtual, cluster=True, wakeups=deaf, poll_interval=5.0, sweep_interval=30.0, max_runs=0) as face,
     ):
         got: list[str] = []
 
@@ -284,8 +287,8 @@ async def test_a_node_that_missed_hints_looks_at_everything(virtual: World) -> N
     deaf = FaultyWakeups(InMemoryWakeups())
     patient: dict[str, Any] = {
         "wakeups": deaf,
-        "poll": HOUR,
-        "sweep": HOUR,
+        "poll_interval": HOUR,
+        "sweep_interval": HOUR,
         "lease_time": 10 * HOUR,
         "cancel_wait": 1.0,
     }
@@ -325,3 +328,17 @@ async def test_a_run_is_stopped_through_any_node(memory: World, how: str, reason
         assert worker.agent.upstreams == 0
         assert texts((await other.stored(run.message_id)).parts) == "half "
         await check_saved_once(other, run, "cancelled")
+
+
+async def test_two_executions_of_a_run_do_not_share_a_commit(memory: World) -> None:
+    """After an outage, the output of an execution and of its successor may be committed at the same time: one of them
+    counts, and the writer goes on for all other runs."""
+    async with running([Say("hello")], memory) as it:
+        before, after = (it.engine.writer.buffer(RunId("run_twice"), epoch, 0) for epoch in (1, 2))
+        before.add(TextDelta("old"))
+        after.add(TextDelta("new"))
+        await before.wait_until_durable()
+        with pytest.raises(AppendRefusedError):
+            await after.wait_until_durable()
+        run = await it.send()
+        await it.until(run.id, "complete")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holdfast.agents.scripted import Say
+from holdfast.agents.scripted_agent import Say
 from holdfast.core.run_spans import RunSpans
 from holdfast.engine import run_tracing
 from tests.harness import World, running
-from tests.taps import Hold, until
+from tests.storage_interceptors import Hold, until
 
 pytestmark = pytest.mark.anyio
 

@@ -8,19 +8,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holdfast.agents.scripted import Action, CallTool, Meet, Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Action, CallTool, Meet, Say, ScriptedAgent
 from holdfast.core.errors import AlreadyDecidedError, NotAllowedError, NotFoundError
 from holdfast.core.events import ApprovalRequested, ApprovalResolved, Decision, Event, ToolStarted
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
-from holdfast.core.late_grants import NO_ANSWER
+from holdfast.core.late_approvals import NO_ANSWER
 from holdfast.core.parts import TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run
-from holdfast.engine.transactions import approvals, run_endings, takeover
+from holdfast.engine.transactions import approvals, cancel_requests
 from holdfast.ports.agent import AgentOutput, ApprovalAnswer, Turn
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import AnyWorld, Freehand, Running, Script, crash_at, in_turn, running
-from tests.taps import GUARD, Both, Hold, Tap, appends, calls, until
+from tests.storage_interceptors import GUARD, Both, Hold, Tap, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
@@ -187,7 +187,7 @@ async def test_a_question_of_a_run_that_was_asked_to_end_is_no_longer_answered(w
     async with running(ASKING, world) as it:
         run = await asked(it)
         question = await it.question(run.id)
-        await it.store.inner.transact(lambda tx: run_endings.request_cancel(tx, run.id, run.owner, "requested"))
+        await it.store.inner.transact(lambda tx: cancel_requests.request_cancel(tx, run.id, run.owner, "requested"))
         with pytest.raises(NotAllowedError):
             await it.engine.runs.decide(run.id, question.id, "once")
         assert (await it.engine.runs.get(run.id)).status == "cancelled"
@@ -233,7 +233,7 @@ async def test_news_of_an_earlier_execution_does_not_stop_the_next(world: AnyWor
     """X5: the run is answered, parked and taken up again while its old row is still being read: it goes on."""
     question = Hold(appends("approval.requested"))
     reading = Hold(calls("store.read"), when="after", armed=False)
-    async with running(ASKING, world, tap=Both(question, reading), poll=GUARD) as it:
+    async with running(ASKING, world, tap=Both(question, reading), poll_interval=GUARD) as it:
         run = await it.send()
         with anyio.fail_after(GUARD):
             await question.reached.wait()
@@ -333,7 +333,7 @@ def clinging(script: Sequence[Action]) -> ScriptedAgent:
 
 async def test_whoever_waits_leaves_its_place_at_once(world: AnyWorld) -> None:
     """A3: a run that keeps its task while it waits for a person takes no room, and nobody has to look to find out."""
-    async with running(clinging([Meet("here"), *ASKING]), world, max_runs=1, poll=3600.0) as it:
+    async with running(clinging([Meet("here"), *ASKING]), world, max_runs=1, poll_interval=3600.0) as it:
         first = await it.send_to_gate()
         second = await it.send()
         await it.engine.sessions.update(second.session_id, {"pinned": True})
@@ -400,11 +400,11 @@ async def test_an_agent_that_only_resumes_is_asked_again_after_a_crash_at_its_qu
     async with running(clinging(script), world, recovery=RecoveryPolicy(auto_continue=True)) as it:
         assert (await it.ended(run.id)).status == "complete"
         closed = await it.approval(question.id)
-        assert (closed.decision, closed.note) == ("deny", takeover.UNANSWERED)
+        assert (closed.decision, closed.note) == ("deny", approvals.RESTARTED)
         assert it.agent.turns[-1].decisions == {"t": "deny"}
         tool = (await it.answer(run)).parts[1]
         assert isinstance(tool, ToolPart)
-        assert (tool.state, tool.result, it.agent.effects) == ("denied", takeover.UNANSWERED, [])
+        assert (tool.state, tool.result, it.agent.effects) == ("denied", approvals.RESTARTED, [])
 
 
 async def test_an_agent_that_only_resumes_continues_after_a_crash(world: AnyWorld) -> None:

@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.fork_server import Fresh
 from tests.fuzz.fuzz import fuzz
 from tests.http.client import Served
-from tests.nursery import Fresh
 
 
 def main() -> int:

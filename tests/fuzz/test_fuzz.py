@@ -5,9 +5,9 @@ import pytest
 from tests.fuzz.fuzz import fuzz
 from tests.http.client import Served
 from tests.http.conftest import fresh as server
-from tests.http.conftest import http_nursery, start
+from tests.http.conftest import http_forker, start
 
-__all__ = ["http_nursery", "server", "start"]
+__all__ = ["http_forker", "server", "start"]
 
 
 @pytest.mark.timeout(400)

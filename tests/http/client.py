@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import httpx
 
+from tests.fork_server import Fresh, Process, ServerForker
 from tests.http.streams import GUARD, Follower, Frame, Stream, until
-from tests.nursery import Fresh, Nursery, Process
 
 OPEN: Final = ("queued", "running", "waiting")
 PROBLEMS: Final = {
@@ -24,11 +24,13 @@ PROBLEMS: Final = {
     "session-busy": 409,
     "not-allowed": 409,
     "already-decided": 409,
+    "key-canceled": 409,
     "cursor-ahead": 409,
     "journal-pruned": 410,
     "version-mismatch": 412,
     "invalid": 422,
     "idempotency-key-reused": 422,
+    "budget-reached": 429,
     "draining": 503,
     "storage-unavailable": 503,
     "storage-full": 507,
@@ -39,7 +41,7 @@ PROBLEMS: Final = {
 class Served:
     """A server process on a data directory."""
 
-    def __init__(self, nursery: Nursery | Fresh, data_dir: Path, **settings: Any) -> None:
+    def __init__(self, forker: ServerForker | Fresh, data_dir: Path, **settings: Any) -> None:
         stdin, self._orders = os.pipe()
         self._lines, stdout = os.pipe()
         # Not a pipe: what was written before an answer came is there to be read.
@@ -47,7 +49,7 @@ class Served:
         self._complaints = ""
         arguments = [json.dumps({"data_dir": str(data_dir), "port": 0, **settings})]
         try:
-            self.process: Process = nursery.spawn(arguments, stdin, stdout, self._errors.fileno())
+            self.process: Process = forker.spawn(arguments, stdin, stdout, self._errors.fileno())
         finally:
             for fd in (stdin, stdout):
                 os.close(fd)
@@ -74,6 +76,12 @@ class Served:
     def resident(self) -> int:
         """Bytes of physical memory that the process uses."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that the server has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def ready(self) -> "Served":
         self.http.close()
@@ -154,6 +162,14 @@ class Served:
             assert answer.status_code == expect, (answer.status_code, answer.text)
         return answer.json() if answer.content else None
 
+    def set_budgets(self, *items: Any, time_zone: str = "UTC") -> None:
+        """These instead of all that there are."""
+        for item in self.get("/api/budgets")["items"]:
+            self.call("DELETE", f"/api/budgets/{item['id']}", expect=204)
+        self.call("PATCH", "/api/budgets", {"time_zone": time_zone}, 200)
+        for item in items:
+            self.post("/api/budgets", item, 201)
+
     def get(self, path: str, expect: int = 200, **how: Any) -> Any:
         return self.call("GET", path, expect=expect, **how)
 
@@ -169,7 +185,7 @@ class Served:
         assert found["status"] == answer.status_code
         assert found["title"]
         assert found["detail"]
-        assert ("retry-after" in answer.headers) == (answer.status_code == 503)
+        assert ("retry-after" in answer.headers) == (answer.status_code == 503 or problem == "budget-reached")
         return found
 
     def session(self, **fields: Any) -> str:
@@ -276,3 +292,24 @@ class Served:
     def effects(self) -> list[str]:
         file = self.data_dir / "effects"
         return file.read_text().splitlines() if file.exists() else []
+
+
+def import_lines(server: Served, content: bytes | str, **params: Any) -> list[Any]:
+    """Import an export in our format; the imported sessions."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = server.http.post("/api/import", content=content, headers=headers, params=params)
+    assert answer.status_code == 201, answer.text
+    items: list[Any] = answer.json()["items"]
+    return items
+
+
+def summarize(server: Served, sid: str, mid: str, summary: str) -> str:
+    """Replace the session by an import of it with a summary of everything up to this message. Returns the new id."""
+    lines = [json.loads(line) for line in server.http.get(f"/api/sessions/{sid}/export").text.splitlines()]
+    end = next(n for n, line in enumerate(lines) if line["type"] == "end")
+    lines[end]["compactions"] += 1
+    told = {"message_id": mid, "summary": summary, "created_at": "2026-11-18T12:00:00Z"}
+    lines.insert(end, {"type": "compaction", **told})
+    server.call("DELETE", f"/api/sessions/{sid}", expect=204)
+    (imported,) = import_lines(server, "\n".join(json.dumps(line) for line in lines))
+    return str(imported["session_id"])

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
-from tests.nursery import ForkServer, Nursery
 
 Start = Callable[..., Served]
 
 
 @pytest.fixture(scope="session")
-def http_nursery(fork_server: ForkServer) -> Nursery:
-    return Nursery(fork_server, "tests.http.server")
+def http_forker(fork_server: ForkServer) -> ServerForker:
+    return ServerForker(fork_server, "tests.http.server")
 
 
 @contextmanager
@@ -34,9 +34,9 @@ def starting(make: Start) -> Iterator[Start]:
 
 
 @pytest.fixture
-def start(tmp_path: Path, http_nursery: Nursery) -> Iterator[Start]:
+def start(tmp_path: Path, http_forker: ServerForker) -> Iterator[Start]:
     """Start a server on the test's directory, once or after the last one has gone."""
-    with starting(lambda **settings: Served(http_nursery, tmp_path / "data", **settings)) as begin:
+    with starting(lambda **settings: Served(http_forker, tmp_path / "data", **settings)) as begin:
         yield begin
 
 
@@ -56,10 +56,12 @@ def reusable() -> Iterator[list[Served]]:
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory, http_nursery: Nursery, reusable: list[Served]) -> Iterator[Served]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, http_forker: ServerForker, reusable: list[Served]
+) -> Iterator[Served]:
     """A server without sessions. One process serves many tests and is cleaned after each."""
     if not reusable:
-        reusable.append(Served(http_nursery, tmp_path_factory.mktemp("reused") / "data").ready())
+        reusable.append(Served(http_forker, tmp_path_factory.mktemp("reused") / "data").ready())
     served = reusable.pop()
     before = len(served.complaints)
     with ExitStack() as unclean:
@@ -73,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, http_nursery: Nursery, reus
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, http_nursery: Nursery) -> Iterator[Served]:
+def shared(tmp_path_factory: pytest.TempPathFactory, http_forker: ServerForker) -> Iterator[Served]:
     """One server for tests that leave nothing behind which another would notice."""
-    with Served(http_nursery, tmp_path_factory.mktemp("shared") / "data") as served:
+    with Served(http_forker, tmp_path_factory.mktemp("shared") / "data") as served:
         yield served.ready()

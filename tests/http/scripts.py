@@ -2,14 +2,14 @@
 
 [{"say": "a", "times": 3}, {"think": "b"}, {"tokens": 5, "rate": 20}, {"step": 0},
  {"retrying": [2, 4, "why"]}, {"call": "c1", "asks": true}, {"usage": [3, 4]}, {"meet": "gate"}, {"hang": true},
- {"fail": ["code", "words"]}, {"finish": "length"}, {"crash": true}]
+ {"fail": ["code", "words"]}, {"finish": "length"}, {"crash": true}, {"steering": true}]
 """
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.agents.scripted import (
+from holdfast.agents.scripted_agent import (
     Action,
     CallTool,
     Crash,
@@ -19,6 +19,7 @@ from holdfast.agents.scripted import (
     Meet,
     Say,
     SayTokens,
+    TakeSteering,
     Think,
 )
 from holdfast.core.events import StepRetrying, StepStarted, Usage
@@ -65,6 +66,8 @@ def _action(item: dict[str, Any]) -> Action:
             return Fail(code, words)
         case {"finish": reason}:
             return Finish(reason)
+        case {"steering": _}:
+            return TakeSteering()
         case {"crash": _}:
             return Crash()
         case _:

@@ -17,25 +17,26 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast import app, logs
-from holdfast.agents.scripted import Gate, ScriptedAgent
+from holdfast.agents.scripted_agent import Gate, ScriptedAgent
 from holdfast.app import lifecycle
 from holdfast.app.agents import AgentServices
-from holdfast.app.late_engine import LateEngine
+from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.config import Config
 from holdfast.core import memory_ledger
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Event, ToolStarted
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.ports.agent import AgentOutput, Turn
 from holdfast.ports.journal import Journal
 from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.store import Store
+from holdfast.server import login_throttle
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.testing.faults import FaultyJournal, FaultyStore
+from tests.fork_server import PATIENT, read_lines, write_line
 from tests.http import scripts
-from tests.http.held import Held
-from tests.nursery import PATIENT, read_lines, write_line
+from tests.http.held_calls import Held
 
 EFFECTS = "effects"
 """File in the data directory with one line for each effect of a tool."""
@@ -72,13 +73,17 @@ class Agent(ScriptedAgent):
 
 class Server:
     """Settings beside those of `Config`: `engine` (fields of `Settings`; `memory` those of its policy), `policy` (of
-    `Policy`), `remembers` (with memory) and `journal_away` (from the start)."""
+    `Policy`), `remembers` (with memory), `journal_away` (from the start) and `pauses` (the longest and the shortest one
+    between wrong passwords, in seconds)."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
         self._journal_away = settings.pop("journal_away", False)
         self._remembers = settings.pop("remembers", False)
         engine, policy = settings.pop("engine", {}), settings.pop("policy", {})
+        if "pauses" in settings:
+            login_throttle.MAX_PAUSE, login_throttle.MIN_PAUSE = settings.pop("pauses")  # type: ignore[misc]  # this process only
+            login_throttle.WAITING_TIME = 2 * login_throttle.MAX_PAUSE  # type: ignore[misc]
         if "memory" in engine:
             engine["memory"] = memory_ledger.LedgerPolicy(**engine["memory"])
         self._config = Config(**settings)
@@ -115,7 +120,7 @@ class Server:
         if refused is not None:
             raise refused
 
-    def _build_agents(self, config: Config, keys: KeyringStore, engine: LateEngine) -> AgentServices:
+    def _build_agents(self, config: Config, keys: KeyringStore, engine: EngineProxy) -> AgentServices:
         memory = MemoryProviderTable(config, {}, engine) if self._remembers else None
         return AgentServices(self._agents, memory=memory)
 

@@ -17,9 +17,9 @@ GUARD: Final = 30.0
 """Seconds after which something that should happen has not."""
 
 
-def until(look: Callable[[], T], good: Callable[[T], object] = bool) -> T:
+def until(look: Callable[[], T], good: Callable[[T], object] = bool, within: float = GUARD) -> T:
     """Look until it is good. The pause leaves the CPU to the servers that are waited for."""
-    ends_at = time.monotonic() + GUARD
+    ends_at = time.monotonic() + within
     while not good(seen := look()):
         assert time.monotonic() < ends_at, f"still {seen!r}"
         time.sleep(0.01)

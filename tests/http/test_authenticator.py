@@ -1,26 +1,31 @@
-"""The lifetime of a login, the pace of password attempts, and the address of a client."""
+"""The lifetime of a login, and the address of a client."""
 
 import tempfile
-from collections import Counter
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import anyio
 import pytest
-from argon2 import PasswordHasher
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.errors import NotAllowedError, ReauthenticationRequiredError
+from holdfast.config import LOGIN_IDLE_DAYS
+from holdfast.core.errors import DrainingError, NotAllowedError, ReauthenticationRequiredError
 from holdfast.ports.keyring import Keyring
-from holdfast.server.authenticator import COOKIE, IDLE_DAYS, LOGIN_DAYS, Authenticator, issue_token, set_password
+from holdfast.server.authenticator import (
+    BROWSER_COOKIE,
+    COOKIE,
+    LOGIN_DAYS,
+    Authenticator,
+    issue_token,
+    record_configured_password,
+    set_password,
+)
 from holdfast.server.client_address import client_address, device_name
 from holdfast.server.connection_limits import network_of
-from holdfast.server.login_limiter import FORGET_AFTER, FREE_ATTEMPTS, MAX_PAUSE, LoginRateLimiter
-from holdfast.server.password_queue import MAX_WAITING, PasswordQueueFullError
+from holdfast.server.password_checks import PasswordChecks
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
-from tests.harness import GUARD
 
 DAY = 24 * 3600.0
 
@@ -40,7 +45,7 @@ async def test_a_login_at_a_node_whose_clock_is_ahead_is_valid_everywhere(tmp_pa
         assert await logged_in(reader, await issuer.log_in("Firefox", "::1"))
 
 
-@pytest.mark.parametrize(("seconds", "counts"), [(DAY, True), (IDLE_DAYS * DAY + 1, False), (-DAY, False)])
+@pytest.mark.parametrize(("seconds", "counts"), [(DAY, True), (LOGIN_IDLE_DAYS * DAY + 1, False), (-DAY, False)])
 @pytest.mark.anyio
 async def test_a_login_ends_when_it_is_not_used(tmp_path: Path, seconds: float, counts: bool) -> None:
     """An idle login expires, and one from a clock that was far ahead is not accepted."""
@@ -84,42 +89,6 @@ async def test_the_number_of_logins_is_limited(tmp_path: Path) -> None:
         cookies.append(await authenticator.log_in("Firefox", "::1"))
     assert len(keys.read().logins) == 100
     assert [await logged_in(authenticator, cookie) for cookie in cookies[:2]] == [False, True]
-
-
-def waits(limiter: LoginRateLimiter, client: str, count: int, now: float = 0.0) -> list[float | None]:
-    return [limiter.reserve(client, now) for _ in range(count)]
-
-
-@pytest.mark.anyio
-async def test_a_few_attempts_are_free_then_each_doubles_the_pause() -> None:
-    """Attempts at the same time wait for each other; those who would wait for long are turned away and do not count."""
-    limiter = LoginRateLimiter()
-    assert waits(limiter, "a", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
-    assert waits(limiter, "a", 9) == [1.0, 3.0, 7.0, 15.0, 30.0, 45.0, 60.0, None, None]
-    assert waits(limiter, "a", 1, now=1000.0) == [0.0]
-    assert waits(limiter, "a", 1, now=1000.0) == [MAX_PAUSE]
-
-
-@pytest.mark.anyio
-async def test_each_client_has_its_own_count() -> None:
-    """A count is reset after an hour, or by the right password."""
-    limiter = LoginRateLimiter()
-    waits(limiter, "a", FREE_ATTEMPTS + 3)
-    assert waits(limiter, "b", FREE_ATTEMPTS) == [0.0] * FREE_ATTEMPTS
-    assert waits(limiter, "a", FREE_ATTEMPTS, now=FORGET_AFTER + 60.0) == [0.0] * FREE_ATTEMPTS
-    waits(limiter, "a", 1, now=FORGET_AFTER + 60.0)
-    limiter.reset("a")
-    assert waits(limiter, "a", 1, now=FORGET_AFTER + 60.0) == [0.0]
-
-
-@pytest.mark.anyio
-async def test_the_memory_for_clients_is_limited() -> None:
-    """The client that did not come for the longest time is forgotten first."""
-    limiter = LoginRateLimiter()
-    for n in range(50_000):
-        limiter.reserve(f"address {n}", 0.0)
-    assert len(limiter._clients) == 10_000
-    assert "address 49999" in limiter._clients
 
 
 @pytest.mark.parametrize(
@@ -196,47 +165,12 @@ def test_an_address_is_always_one(forwarded: str, user_agent: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_crowd_of_strangers_does_not_delay_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first attempt is checked before those who have failed; most of a crowd is turned away."""
-    monkeypatch.setattr("holdfast.server.authenticator.PasswordHasher", PasswordHasher)  # other tests have a quick one
-    authenticator = Authenticator(KeyFile(tmp_path), FakeClock(), password="correct horse")
-    ends: Counter[str] = Counter()
-
-    async def guess() -> None:
-        try:
-            ends["wrong" if await authenticator.verify_password("guess", failed=2) is None else "right"] += 1
-        except PasswordQueueFullError:
-            ends["turned away"] += 1
-
-    with anyio.fail_after(GUARD):
-        async with anyio.create_task_group() as strangers:
-            for _ in range(300):
-                strangers.start_soon(guess)
-            await anyio.wait_all_tasks_blocked()
-            assert await authenticator.verify_password("correct horse", failed=1) is not None
-            assert ends["wrong"] <= 2
-            strangers.cancel_scope.cancel()
-        assert ends["turned away"] >= 300 - MAX_WAITING - 2
-        assert await authenticator.verify_password("guess") is None  # those who left gave up their turns
-
-
-@pytest.mark.anyio
-async def test_an_attempt_that_is_not_checked_does_not_count(tmp_path: Path) -> None:
-    """Who is turned away keeps the place that a first attempt has."""
-    limiter = LoginRateLimiter()
-    for _ in range(2 * FREE_ATTEMPTS):
-        assert limiter.reserve("owner", 0.0) == 0.0
-        assert limiter.failed("owner") == 1
-        limiter.forgive("owner")
-
-
-@pytest.mark.anyio
 async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) -> None:
     """Neither another change nor a login whose old password was checked just before, nor a token of an ended login."""
     keys, clock = KeyFile(tmp_path), FakeClock()
     set_password(keys, "correct horse")
     authenticator = Authenticator(keys, clock)
-    verified = await authenticator.verify_password("correct horse")
+    verified = keys.read().password
     await authenticator.log_in("Firefox", "::1", None, verified)
     (login,) = keys.read().logins
     issue_token(keys, "before", clock.now(), login.id)
@@ -249,3 +183,53 @@ async def test_nothing_slips_in_while_the_password_is_changed(tmp_path: Path) ->
     with pytest.raises(ReauthenticationRequiredError):
         issue_token(keys, "after", clock.now(), login.id)
     assert (keys.read().logins, keys.read().tokens) == ((), ())
+
+
+@pytest.mark.anyio
+async def test_a_new_password_ends_links_and_known_browsers(tmp_path: Path) -> None:
+    """Whoever was let in by the old password is a stranger after that, whatever they have kept."""
+    keys, clock = KeyFile(tmp_path), FakeClock()
+    record_configured_password(keys, "correct horse")
+    authenticator = Authenticator(keys, clock, password="correct horse")
+    browser, link, used = authenticator.new_browser(), authenticator.new_login_link(), authenticator.new_login_link()
+    cookie = {"cookie": f"{BROWSER_COOKIE}={browser}"}
+    assert authenticator.find_browser(cookie, secure=False) is not None
+    assert authenticator.accepts_link(used)
+    record_configured_password(keys, "battery staple")
+    assert authenticator.find_browser(cookie, secure=False) is None
+    assert not authenticator.accepts_link(link)
+
+
+@pytest.mark.anyio
+async def test_links_end_with_all_logins(tmp_path: Path) -> None:
+    """*Log out everywhere* ends a link that has not been used."""
+    authenticator = Authenticator(KeyFile(tmp_path), FakeClock(), password="correct horse")
+    link = authenticator.new_login_link()
+    authenticator.end_login_links()
+    assert not authenticator.accepts_link(link)
+
+
+@pytest.mark.anyio
+async def test_a_check_that_is_cut_off_does_not_call_the_password_wrong() -> None:
+    """A server that is cancelled in the middle of a check says that it stops."""
+    begun = anyio.Event()
+
+    async def verify(password: str) -> str | None:
+        begun.set()
+        await anyio.sleep_forever()
+        return None
+
+    checks, answers = PasswordChecks(verify), list[object]()
+
+    async def ask() -> None:
+        try:
+            answers.append(await checks.check("somebody", "correct horse"))
+        except DrainingError as error:
+            answers.append(error)
+
+    async with anyio.create_task_group() as clients, anyio.create_task_group() as server:
+        server.start_soon(checks.run, anyio.sleep_forever)
+        clients.start_soon(ask)
+        await begun.wait()
+        server.cancel_scope.cancel()
+    assert [type(answer) for answer in answers] == [DrainingError]

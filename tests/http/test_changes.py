@@ -141,7 +141,7 @@ def test_wrong_cursors_are_refused(server: Served) -> None:
 
 def test_a_store_that_is_away_ends_the_feed_and_is_a_503(start: Start) -> None:
     """P7: the stream ends, a new one is a 503, and later the client resumes at its cursor."""
-    server = start(engine={"poll": 0.05})
+    server = start(engine={"poll_interval": 0.05})
     with changes(server) as stream:
         place = stream.place()
         server.order(store_away=True)

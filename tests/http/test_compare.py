@@ -132,7 +132,7 @@ def test_a_compare_that_cannot_be_begun_leaves_nothing_running(server: Served) -
 
 def test_a_moment_without_the_journal_stops_no_pane(start: Start) -> None:
     """L3: a queued pane's events cannot be read for a while: the client is still connected, so no run is cancelled."""
-    server = start(engine={"poll": 0.05})
+    server = start(engine={"poll_interval": 0.05})
     busy = server.session()
     server.stand(busy, [{"say": "x"}, {"meet": "here"}])
     with compare(server, pane("q", session_id=busy), standing("c")) as stream:

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import resource
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 from trio.testing import MockClock
 
@@ -26,6 +27,7 @@ from holdfast.server.authenticator import set_password
 from holdfast.server.body_limits import limit_body
 from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
 from holdfast.server.downloads import Download
+from holdfast.server.event_loop import ServerEventLoop
 from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -33,7 +35,15 @@ from tests.http.streams import GUARD
 
 JSON = {"Content-Type": "application/json"}
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+LARGE = b"x" * 32_000_000  # More than the kernel keeps for a client that does not read
 MANY = b"".join(b"x-%d: y\r\n" % n for n in range(100))
+
+
+LOOPS = pytest.mark.parametrize(
+    "anyio_backend",
+    [("asyncio", {"loop_factory": factory}) for factory in (None, ServerEventLoop)],
+    ids=["asyncio", "ours"],
+)
 
 
 @dataclass
@@ -63,15 +73,15 @@ def _status(response: bytes) -> int:
 
 
 @asynccontextmanager
-async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
-    """An app that answers at once, at /wait when it is released, and at /endless for ever."""
+async def serving(limits: ConnectionLimits, keep_alive: float = 75.0) -> AsyncIterator[Server]:
+    """An app that answers at once, at /wait when it is released, and at /endless forever."""
     listener = uvicorn_server.bind("127.0.0.1", 0)
     server = Server(listener.getsockname()[1])
 
     async def chunks() -> AsyncIterator[bytes]:
         try:
             while True:
-                yield b"chunk"
+                yield b"chunk" * 1000
                 await asyncio.sleep(0)
         finally:
             server.closed.set()
@@ -81,16 +91,21 @@ async def serving(limits: ConnectionLimits) -> AsyncIterator[Server]:
         if path == "/wait":
             await server.release.wait()
         names = b", ".join(name for name, _ in scope["headers"])
-        response = Download(chunks(), "file", {}, GUARD) if path == "/endless" else PlainTextResponse("ok")
+        response: Response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
         if path == "/headers":
             await Request(scope, receive).body()
             response = PlainTextResponse(b"[%b]" % names)
+        elif path == "/large":
+            response = PlainTextResponse(LARGE)
         elif path == "/echo":
             response = PlainTextResponse(b"[%b]" % await Request(scope, receive).body())
+        elif path == "/stream":
+            response = StreamingResponse(chunks())
         await response(scope, receive, send)
 
     ready = asyncio.Event()
     web = uvicorn_server.create_server(app, graceful=1.0, started=ready.set, limits=limits)
+    web.config.timeout_keep_alive = keep_alive  # type: ignore[assignment]  # uvicorn passes it on as it is
     serving_task = asyncio.create_task(web.serve([listener]))
     async with asyncio.timeout(GUARD):
         await ready.wait()
@@ -226,6 +241,23 @@ async def test_an_offer_of_another_protocol_is_ignored(later: bool) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 5\r\n"], ids=["no body", "body"])
+@pytest.mark.parametrize("later", [False, True], ids=["with the head", "later"])
+async def test_an_offer_on_a_last_request_is_ignored(version: bytes, length: bytes, later: bool) -> None:
+    """A request after which the connection ends is answered too, and nothing after it is."""
+    head = b"POST /echo HTTP/%b\r\nHost: localhost\r\nConnection: close, upgrade\r\nUpgrade: h2c\r\n" % version
+    rest = (b"hello" if length else b"") + GET + b"\r\n"
+    async with serving(ConnectionLimits(100)) as server:
+        reader, writer = await server.connect(head + length + b"\r\n" + (b"" if later else rest))
+        if later:
+            writer.write(rest)
+        answer = await reader.read()
+        assert answer.count(b"HTTP/1.1 200") == answer.count(b"HTTP/1.1 ") == 1
+        assert answer.endswith(b"[hello]") == bool(length)
+
+
+@pytest.mark.anyio
 async def test_bytes_between_two_requests_do_not_keep_a_connection_open() -> None:
     """The time limit of a head counts from its first byte, also after an earlier request."""
     limits = ConnectionLimits(100, head_timeout=GUARD)
@@ -260,6 +292,56 @@ async def test_a_download_ends_when_its_client_is_gone() -> None:
         await reader.readuntil(b"chunk")
         writer.transport.abort()
         await server.closed.wait()
+
+
+@pytest.mark.anyio
+async def test_a_client_that_does_not_read_is_disconnected() -> None:
+    """Whatever the response is; the page's own files need no login. Otherwise such connections are in use for ever."""
+    async with serving(ConnectionLimits(100, write_deadline=0.2)) as server:
+        await server.connect(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await server.closed.wait()
+
+
+@pytest.mark.anyio
+@LOOPS
+@pytest.mark.parametrize("connection", [b"keep-alive", b"close"])
+async def test_a_client_that_reads_slowly_gets_its_response(connection: bytes) -> None:
+    """The time limit is for taking a part of it: this one takes more than twice as long as that for all of it, and as
+    the keep-alive timeout, which begins when it has everything. At the limit of connections, others are refused."""
+    async with serving(ConnectionLimits(1, write_deadline=0.3), keep_alive=0.2) as server:
+        reader, _ = await server.connect(GET.replace(b"/ ", b"/large ", 1) + b"Connection: %b\r\n\r\n" % connection)
+        await reader.readuntil(b"\r\n\r\n")
+        began = time.monotonic()
+        for _ in range(len(LARGE) // 1_000_000):
+            await reader.readexactly(1_000_000)
+            await asyncio.sleep(0.025)
+        assert await reader.read() == b""
+        assert time.monotonic() - began > 0.6
+
+
+@pytest.mark.anyio
+@LOOPS
+async def test_a_response_that_is_being_read_is_not_cut_off_for_others() -> None:
+    """At the limit of connections the new one is refused, until the client has everything or stops reading."""
+    limits = ConnectionLimits(1, write_deadline=GUARD)
+    async with serving(limits) as server:
+        reader, _ = await server.connect(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        assert await server.status(b"") == 503
+        assert await reader.readexactly(len(LARGE)) == LARGE
+        assert await server.status(GET + b"Connection: close\r\n\r\n") == 200
+
+
+@pytest.mark.anyio
+@LOOPS
+@pytest.mark.parametrize("connection", [b"keep-alive", b"close"])
+async def test_an_unread_response_is_dropped(connection: bytes) -> None:
+    """Its connection is free again after the deadline, although its request has long been answered."""
+    async with serving(ConnectionLimits(1, write_deadline=0.2)) as server:
+        reader, _ = await server.connect(GET.replace(b"/ ", b"/large ", 1) + b"Connection: %b\r\n\r\n" % connection)
+        await reader.readuntil(b"xxx")
+        while (status := await server.status(GET + b"Connection: close\r\n\r\n")) != 200:
+            assert status in (0, 503)
 
 
 @dataclass(eq=False)
@@ -313,7 +395,7 @@ def test_without_a_password_the_peer_must_be_this_machine() -> None:
     """A connection from another machine is refused; one without an address is local."""
     for peer, status in (("10.0.0.5", 403), ("127.0.0.1", None), ("::1", None), (None, None)):
         facts = RequestFacts("GET", "/api/sessions", {"host": "localhost"}, peer=peer)
-        denied = decide_access(facts, password_set=False, exposed=False, credentials=Credentials())
+        denied = decide_access(facts, password_set=False, password_needed=False, credentials=Credentials())
         assert (denied and denied.status) == status
 
 

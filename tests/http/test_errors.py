@@ -72,7 +72,7 @@ def test_an_answer_without_anything_in_it_has_failed(server: Served) -> None:
 
 def test_an_outage_does_not_flood_the_log(start: Start) -> None:
     """However many requests fail while the store is away, the log has a line when that begins and one when it ends."""
-    server = start(engine={"poll": 0.05})
+    server = start(engine={"poll_interval": 0.05})
     server.order(store_away=True)
     until(lambda: "claiming queued runs fails" in server.complaints)
     for _ in range(20):

@@ -235,7 +235,7 @@ def test_late_clients_get_everything_and_what_is_shown_is_a_cursor(server: Serve
 
 def test_a_pruned_journal_is_gone_and_its_message_is_not(start: Start) -> None:
     """L5: past its retention the events are a 410 from every cursor; the message is as it was."""
-    server = start(retention_days=1e-9, engine={"sweep": 0.05})
+    server = start(retention_days=1e-9, engine={"sweep_interval": 0.05})
     sid = server.session()
     answer = server.turn(sid, "whole")
     path = f"/api/runs/{answer['run_id']}/events"
@@ -247,7 +247,7 @@ def test_a_pruned_journal_is_gone_and_its_message_is_not(start: Start) -> None:
 
 def test_a_stream_whose_journal_goes_away_ends_and_can_be_resumed(start: Start) -> None:
     """L5: a stream whose events are not in memory ends when the journal cannot be read; the client resumes later."""
-    server = start(engine={"poll": 0.05})
+    server = start(engine={"poll_interval": 0.05})
     sid = server.session()
     server.stand(sid, HALF)
     queued = server.begin(sid, "second")  # nothing of it is in memory: its stream reads the journal
@@ -264,7 +264,7 @@ def test_a_stream_whose_journal_goes_away_ends_and_can_be_resumed(start: Start) 
 
 def test_an_attached_client_is_not_taken_for_gone_when_storage_is(start: Start) -> None:
     """L3: the journal cannot be read for a while: the client is still connected, so its run is not cancelled."""
-    server = start(engine={"poll": 0.05})
+    server = start(engine={"poll_interval": 0.05})
     sid = server.session()
     server.stand(sid, HALF)
     with server.attached(sid, "second") as stream:

@@ -169,6 +169,9 @@ SENSITIVE = [
     ("PUT", "/api/mcp/mine", {"url": "https://mine.example/mcp"}),
     ("PATCH", "/api/settings", {"tools": {"shell": "allow"}}),
     ("POST", "/api/agents/none/test", None),
+    ("PUT", "/api/agents/mine", {"command": "sh", "args": ["-c", "id"]}),
+    ("POST", "/api/providers", {"base_url": "http://127.0.0.1:9/v1", "key": "sk-mine"}),
+    ("POST", "/api/mcp/mine/sign-in", None),
     ("POST", "/api/models/download", None),
     ("POST", "/api/runs/run_x/approvals/apr_x", {"decision": "always"}),
 ]

@@ -22,6 +22,7 @@ def open_stream(server: Served, path: str) -> socket.socket:
         chunk = line.recv(65536)
         assert chunk, got
         got += chunk
+        assert b"heartbeat" not in got, "the opening of the stream did not come first"
     assert got.startswith(b"HTTP/1.1 200")
     return line
 

@@ -57,7 +57,7 @@ def test_a_session_says_how_it_stands_with_its_memory(remembering: Served) -> No
     done = {**CLEAN, "committed_turns": 2, "provider": "notes"}
     assert commit(server, sid) == {**done, "committed": 2, "nothing_new": False}
     assert commit(server, sid) == {**done, "committed": 0, "nothing_new": True}
-    assert sorted(facts(server)) == ["The person lives in Lisbon.", "The person's name is Anna."]
+    assert sorted(facts(server)) == ["Lives in Lisbon.", "Name: Anna."]
 
 
 def test_a_new_session_remembers_what_its_predecessor_heard(remembering: Served) -> None:
@@ -66,12 +66,12 @@ def test_a_new_session_remembers_what_its_predecessor_heard(remembering: Served)
     first = server.session()
     answer = server.turn(first, "I live in Lisbon.")
     second = server.session(previous_session_id=first)
-    until(lambda: facts(server), lambda found: found == ["The person lives in Lisbon."])
+    until(lambda: facts(server), lambda found: found == ["Lives in Lisbon."])
     rid = server.begin(second, "Where do I live?")
     server.ended(rid)
     (event,) = [frame.data for frame in server.events(rid) if frame.event == "memory.recalled"]
     (item,) = event["items"]
-    assert (item["text"], item["source"], item["message_id"]) == ("The person lives in Lisbon.", first, answer["id"])
+    assert (item["text"], item["source"], item["message_id"]) == ("Lives in Lisbon.", first, answer["id"])
     assert server.answer(second)["parts"][0] == {"type": "remembered", "items": [item]}
 
 
@@ -104,6 +104,27 @@ def test_facts_are_listed_searched_changed_pinned_and_erased(remembering: Served
     assert facts(server, "?!") == []
 
 
+def test_a_fact_is_added_by_hand(remembering: Served) -> None:
+    """It is recalled like any other, comes from no session, and is there once however often it is added."""
+    server = remembering
+    added = server.post("/api/memory", {"text": "  Lives in Lisbon.  "}, 201)
+    assert (added["text"], added["session_id"], added["confirmed"]) == ("Lives in Lisbon.", "", True)
+    assert server.post("/api/memory", {"text": "Lives in Lisbon."}, 201) == added
+    server.call("PATCH", f"/api/memory/{added['id']}", {"text": "Lives in Porto."}, 200)
+    again = server.post("/api/memory", {"text": "Lives in Lisbon."}, 201)
+    assert again["id"] != added["id"]
+    assert facts(server) == ["Lives in Lisbon.", "Lives in Porto."]
+    answer = server.turn(server.session(), "Who lives in Porto?")
+    recalled = [item for part in answer["parts"] if part["type"] == "remembered" for item in part["items"]]
+    assert {"text": "Lives in Porto.", "fact_id": added["id"]} in recalled
+    server.refused("invalid", "POST", "/api/memory", {"text": "  "})
+
+
+def test_a_server_without_memory_takes_no_facts(start: Start) -> None:
+    """It would never use them."""
+    start().refused("not-allowed", "POST", "/api/memory", {"text": "Lives in Lisbon."})
+
+
 def test_calls_on_unknown_sessions_are_refused_and_harmless(remembering: Served) -> None:
     """M10: an unknown session has no memory to look at or to commit, and naming it as a predecessor does no harm."""
     server = remembering
@@ -131,7 +152,7 @@ def test_an_incognito_session_leaves_no_trace(remembering: Served) -> None:
     assert commit(server, sid, provider="notes")["nothing_new"]
     server.session(previous_session_id=sid)
     server.call("DELETE", f"/api/sessions/{sid}", expect=204)
-    assert facts(server) == ["The person's name is Anna."]
+    assert facts(server) == ["Name: Anna."]
     assert server.call("PATCH", f"/api/sessions/{known}", {"memory": "none"}, 200)["memory"] == "none"
     assert server.call("PATCH", f"/api/sessions/{known}", {"memory": None}, 200)["memory"] is None
     server.terminate()
@@ -140,15 +161,15 @@ def test_an_incognito_session_leaves_no_trace(remembering: Served) -> None:
 
 @pytest.mark.parametrize("forget", [False, True])
 def test_deleting_remembers_first_unless_it_is_to_be_forgotten(start: Start, forget: bool) -> None:
-    """M2: delete hides at once and keeps what was learnt; with `?forget=true` nothing of it is known any more."""
-    server = start(remembers=True, engine={"sweep": 0.2})
+    """M2: delete hides at once and keeps what was learned; with `?forget=true` nothing of it is known any more."""
+    server = start(remembers=True, engine={"sweep_interval": 0.2})
     sid = server.session()
     server.turn(sid, "I live in Lisbon.")
     commit(server, sid)
     server.turn(sid, "I love olives.")
     server.call("DELETE", f"/api/sessions/{sid}", expect=204, params={"forget": str(forget).lower()})
     server.refused("not-found", "GET", f"/api/sessions/{sid}")
-    wanted = [] if forget else ["The person likes olives.", "The person lives in Lisbon."]
+    wanted = [] if forget else ["Likes olives.", "Lives in Lisbon."]
     until(lambda: facts(server), lambda found: found == wanted)
     until(lambda: rows(server.data_dir, "SELECT id FROM sessions"), lambda left: left == [])
     assert facts(server) == wanted
@@ -215,7 +236,7 @@ def test_a_provider_that_is_down_is_shown_and_tried_again(start: Start) -> None:
     ):
         there.fails["commit"] = 2
         configured = {"provider": "openviking", "openviking": {"url": there.url}}
-        server = start(remembers=True, memory=configured, engine={"sweep": 0.1, "memory": {"pause": 0.2}})
+        server = start(remembers=True, memory=configured, engine={"sweep_interval": 0.1, "memory": {"pause": 0.2}})
         sid = server.session()
         server.turn(sid, "one")
         failed = commit(server, sid)

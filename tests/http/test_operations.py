@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.client import OPEN, Served
+from tests.http.client import OPEN, Served, summarize
 from tests.http.streams import said, until
 
 HALF: list[dict[str, Any]] = [{"say": "half "}, {"meet": "here"}, {"say": "whole"}]
@@ -88,6 +88,18 @@ def test_truncate_moves_the_head_and_destroys_nothing(server: Served) -> None:
     assert server.messages(sid) == before
 
 
+def test_a_fork_is_made_once_for_each_key(server: Served) -> None:
+    """O1: a repetition, which a client sends when it does not know whether the first call worked, finds the copy."""
+    sid, before = two_turns(server)
+    path, body = f"/api/sessions/{sid}/fork", {"message_id": before[1]["id"]}
+    first, second, other = (server.post(path, body, 201, headers={"Idempotency-Key": key}) for key in ("k", "k", "l"))
+    server.turn(first["id"], "more")
+    assert second["id"] == first["id"] != other["id"]
+    assert server.post(path, body, 201, headers={"Idempotency-Key": "k"})["id"] == first["id"]
+    elsewhere = {"message_id": before[3]["id"]}
+    assert server.post(path, elsewhere, 201, headers={"Idempotency-Key": "k"})["id"] not in (first["id"], other["id"])
+
+
 def test_fork_copies_what_is_settled(server: Served) -> None:
     """O1 O2: the copy has the branch up to the message, its own ids and life; the original is as it was."""
     sid, before = two_turns(server)
@@ -151,6 +163,18 @@ def test_compact_needs_a_model(server: Served) -> None:
     sid, before = two_turns(server)
     server.refused("not-allowed", "POST", f"/api/sessions/{sid}/compact")
     assert server.messages(sid) == before
+
+
+def test_a_message_tells_the_summary_that_stands_for_it(server: Served) -> None:
+    """O3: where the conversation was compacted, the message carries what models are shown instead."""
+    sid, before = two_turns(server)
+    imported = summarize(server, sid, before[1]["id"], "They greeted each other.")
+    assert [message["summary"] for message in server.messages(imported)] == [
+        None,
+        "They greeted each other.",
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("method", "name"), [("POST", "/undo"), ("POST", "/clear"), ("DELETE", "")])
@@ -226,3 +250,25 @@ def test_a_slow_turn_locks_nobody_out(server: Served) -> None:
         server.cancel(queued)
         op(server, sid, "fork", 201, message_id=server.messages(sid)[0]["id"])
         assert server.cancel(rid)["status"] == "cancelled"
+
+
+def test_the_outline_of_a_chat_and_where_a_text_is(server: Served) -> None:
+    """Questions are listed by their first words; a text is found in questions and answers, ignoring case and spaces;
+    an answer tells how long it took."""
+    sid = server.session()
+    for text in ("Plant the  beans", "and\nthe (peas)", "x" * 300):
+        server.turn(sid, text)
+    asked = server.messages(sid)[0::2]
+    outline = server.get(f"/api/sessions/{sid}/outline")
+    assert [(item["id"], item["role"]) for item in outline["items"]] == [(item["id"], "user") for item in asked]
+    assert [item["text"] for item in outline["items"]] == ["Plant the beans", "and the (peas)", "x" * 140 + "…"]
+    path = f"/api/sessions/{sid}/outline"
+    found = server.get(path, params={"query": "THE (p"})
+    assert [item["role"] for item in found["items"]] == ["user", "assistant"]
+    assert server.get(path, params={"query": "the beans"})["items"][0]["text"] == "Plant the beans"
+    assert server.get(path, params={"query": "turnips"}) == {"items": [], "next": None}
+    newest = server.get(path, params={"limit": 1})
+    assert [item["text"][0] for item in newest["items"]] == ["x"]
+    older = server.get(path, params={"limit": 2, "cursor": newest["next"]})
+    assert ([item["text"] for item in older["items"]], older["next"]) == (["Plant the beans", "and the (peas)"], None)
+    assert [item["duration_ms"] is None for item in server.messages(sid)] == [True, False] * 3

@@ -27,6 +27,65 @@ def test_the_queue_of_a_session_is_limited(server: Served) -> None:
     server.send(sid, "more")
 
 
+def test_the_bytes_of_a_queue_are_limited(server: Served) -> None:
+    """Every answer with the session has them: what would be too much is refused, also as a change of a queued message.
+    Lists do without the parts of long messages."""
+    sid = server.session(title="Some title")
+    server.stand(sid, [{"say": "x"}, {"meet": "here"}])
+    long = [{"type": "text", "text": "y" * 900_000}]
+    short = server.begin(sid, "short")
+    for _ in range(9):
+        server.post(f"/api/sessions/{sid}/runs", {"input": long}, 202)
+    for method, path in (("POST", f"/api/sessions/{sid}/runs"), ("PATCH", f"/api/runs/{short}")):
+        refused = server.call(method, path, {"input": long}, 429)
+        assert refused["type"] == "quota-exceeded"
+        assert "cancel some" in refused["detail"]
+    assert server.call("PATCH", f"/api/runs/{short}", {"input": "shorter"}, 200)["run"]["id"] == short
+    whole = [item["message"]["parts"] for item in server.look(sid)["queued_runs"]]
+    assert whole == [[{"type": "text", "text": "shorter"}], *[long] * 9]
+    for query in ("", "?query=title"):
+        answer = server.http.get(f"/api/sessions{query}")
+        (session,) = answer.json()["items"]
+        assert [item["message"]["parts"] for item in session["queued_runs"]] == [whole[0], *[[]] * 9]
+        assert len(answer.content) < 50_000
+
+
+def test_pages_are_limited_in_bytes(server: Served) -> None:
+    """A page of messages or items ends where it would have more than 8 MB, and its cursor leads to the rest. What is
+    outside the page is not read: here that is a damaged message."""
+    sid = server.session()
+    for _ in range(4):
+        text = [{"type": "text", "text": "z" * 900_000}] * 5
+        server.ended(server.post(f"/api/sessions/{sid}/runs", {"input": text}, 202)["run"]["id"])
+    whole, seen, cursor = server.get(f"/api/sessions/{sid}/messages?limit=1")["next"], [], None
+    assert whole is not None
+    while True:
+        answer = server.http.get(f"/api/sessions/{sid}/messages", params={"cursor": cursor} if cursor else {})
+        assert len(answer.content) < 9_500_000
+        seen += [message["id"] for message in answer.json()["items"]][::-1]
+        cursor = answer.json()["next"]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 8
+    path, after, items = f"/v1/conversations/{sid}/items", None, []
+    while True:
+        page = server.get(path, params={"after": after} if after else {})
+        items += [item["id"] for item in page["data"]]
+        after = page["last_id"]
+        assert len(json.dumps(page)) < 9_500_000
+        if not page["has_more"]:
+            break
+    ascending = server.get(path, params={"order": "asc", "limit": 3})
+    assert [item["id"] for item in ascending["data"]] == items[::-1][:3][: len(ascending["data"])]
+    assert len(items) == len(set(items)) == 8
+    with contextlib.closing(sqlite3.connect(server.data_dir / "holdfast.db")) as db, db:
+        db.execute("UPDATE messages SET parts = 'damaged' WHERE id = ?", (seen[-1],))
+    newest = server.get(path, params={"limit": 1})
+    assert ([item["id"] for item in newest["data"]], newest["has_more"]) == (items[:1], True)
+    assert server.get(f"{path}/{items[0]}")["id"] == items[0]
+    assert server.call("GET", path, None, 400, params={"after": "msg_none"})["error"]["param"] == "after"
+
+
 def test_the_queue_of_an_owner_is_limited(start: Start) -> None:
     """However many chats they are in: a run that would have to wait is refused."""
     server = start(engine={"max_runs": 0})

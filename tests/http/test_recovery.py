@@ -3,6 +3,7 @@ up; meanwhile the session can be used."""
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ SPOKEN: list[dict[str, Any]] = [
     {"meet": "here"},
     {"say": " three"},
 ]
-RARELY = {"sweep": 3600.0, "fence_wait": 20.0}
+RARELY = {"sweep_interval": 3600.0, "fence_wait": 20.0}
 """Only readers look, and they wait for the journal."""
 
 
@@ -184,3 +185,24 @@ def test_a_full_disk_is_not_ready(start: Start) -> None:
     server.order(free=0)
     server.refused("storage-full", "POST", f"/api/sessions/{sid}/runs", {"input": "hello"})
     server.refused("storage-full", "GET", "/readyz")
+
+
+@pytest.mark.parametrize("table", ["sessions", "runs"])
+def test_a_damaged_store_is_not_ready(start: Start, table: str) -> None:
+    """While nothing can be listed and no message is accepted, the readiness check says why."""
+    server = start()
+    server.session()
+    server.terminate()
+    file = server.data_dir / "holdfast.db"
+    with closing(sqlite3.connect(file)) as db:
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        roots = db.execute("SELECT rootpage FROM sqlite_master WHERE tbl_name = ? AND rootpage", (table,)).fetchall()
+    with file.open("r+b") as damaged:
+        for (page,) in roots:
+            damaged.seek((page - 1) * size)
+            damaged.write(b"\xff" * size)
+    server = start()
+    listed = server.refused("storage-unavailable", "GET", f"/api/{table}")
+    assert "holdfast.db cannot be used" in listed["detail"]
+    assert server.refused("storage-unavailable", "GET", "/readyz")["detail"] == listed["detail"]
+    assert server.get("/healthz") == {"status": "ok"}

@@ -1,5 +1,6 @@
 """A server that a reverse proxy publishes below a path of its host."""
 
+import json
 import re
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def test_cookies_are_limited_to_the_path(published: Served, *, secure: bool) -> 
     assert published.http.get("/api/sessions", headers={**headers, "Cookie": held}).status_code == 200
 
 
+def test_a_login_link_leads_below_the_path(published: Served) -> None:
+    """Whoever has the server's token gets a link to the page's address, which leads to the page."""
+    token = json.loads((published.data_dir / "server.json").read_text())["token"]
+    made = published.post("/api/login-links", None, 201, headers={"Authorization": f"Bearer {token}"})
+    assert made["root_path"] == "/holdfast"
+    opened = published.http.get(f"{published.url}{made['path']}")
+    assert (opened.status_code, opened.headers["location"]) == (303, "/holdfast/")
+    assert published.http.get("/api/sessions").status_code == 200
+
+
 OWN = ["/api/holdfast", "/v1", "/static", "/login", "/c", "/settings", "/open", "/docs", "/setup", "/openapi.json"]
 
 
@@ -67,8 +78,8 @@ async def test_a_path_of_the_app_cannot_be_the_root_path(tmp_path: Path) -> None
         gate = Authenticator(KeyFile(tmp_path), it.world.clock)
         for path in OWN:
             with pytest.raises(ConfigError, match="choose another"):
-                build(ApiContext(it.engine, gate, [("chat", True)], root_path=path))
-        build(ApiContext(it.engine, gate, [("chat", True)], root_path="/holdfast"))
+                build(ApiContext(it.engine, gate, [("chat", True, True)], root_path=path))
+        build(ApiContext(it.engine, gate, [("chat", True, True)], root_path="/holdfast"))
 
 
 def test_a_proxy_that_hides_https_is_reported(start: Start) -> None:

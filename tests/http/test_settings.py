@@ -7,7 +7,7 @@ import httpx
 
 from holdfast.server.authenticator import set_password
 from holdfast.storage.key_file import KeyFile
-from tests.engine.test_transfer import from_elsewhere
+from tests.engine.test_export_import import from_elsewhere
 from tests.http.client import Served
 from tests.http.conftest import Start
 
@@ -48,14 +48,16 @@ def test_the_private_files_are_private(server: Served) -> None:
 
 
 def test_usage_of_a_session_is_the_sum_of_its_runs(server: Served) -> None:
-    """Retries and branches count too."""
-    sid = server.session()
+    """Retries and branches count too, and the price of the model as in Settings → Usage."""
+    sid = server.session(model="m/priced")
     for n in (1, 2):
         server.events(server.send(sid, [{"say": "x"}, {"usage": [10 * n, n]}])["run"]["id"])
     answer = server.answer(sid)["id"]
     server.events(server.post(f"/api/sessions/{sid}/retry", {"message_id": answer}, 202)["run"]["id"])
     used = server.get(f"/api/sessions/{sid}/usage")
-    assert used == {"runs": 3, "input_tokens": 50, "output_tokens": 5, "cost": None}
+    assert (used["runs"], used["input_tokens"], used["output_tokens"], used["cost"]) == (3, 50, 5, None)
+    server.call("PATCH", "/api/prices", {"prices": {"m/priced": {"input": 1000, "output": 1000}}}, 200)
+    assert server.get(f"/api/sessions/{sid}/usage")["estimated_cost"] == 0.055
     server.get("/api/sessions/ses_none/usage", 404)
 
 
@@ -106,7 +108,7 @@ def test_all_sessions_are_exported_at_once(start: Start) -> None:
 def test_exports_are_named_by_their_chat(shared: Served) -> None:
     """A download has the chat's title and day as its name, without what file systems refuse."""
     sid = shared.session(title="Tides: high/low?\u202e")
-    for query, ending in (("", "jsonl"), ("?format=markdown", "md")):
+    for query, ending in (("", "jsonl"), ("?format=markdown", "md"), ("?format=html", "html")):
         name = shared.http.get(f"/api/sessions/{sid}/export{query}").headers["content-disposition"]
         day = shared.get(f"/api/sessions/{sid}")["updated_at"][:10]
         assert unquote(name) == f"attachment; filename*=UTF-8''Tides high low {day}.{ending}"

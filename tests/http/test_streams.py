@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.agents.scripted import Hang, Say
+from holdfast.agents.scripted_agent import Hang, Say
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import LOCAL
 from holdfast.ports.store import RunQuery
@@ -180,7 +180,7 @@ async def test_a_client_that_leaves_after_a_large_body_is_noticed(*, read: bool,
         begun.set()
         while read and (await receive())["more_body"]:
             pass
-        limits = StreamLimits(heartbeat=3600.0, write_deadline=3600.0)
+        limits = StreamLimits(heartbeat=3600.0)
         stream = EventStream(Silent(), limits, response_instead=respond_instead)
         await stream.run(scope, receive, send, send, Credentials(), lambda _: True)
         ended.set()
@@ -220,7 +220,7 @@ async def test_a_disconnect_is_noticed_in_mid_await_whatever_the_server_speaks(t
     """L3, C7: frameworks listen for disconnects depending on the ASGI version; we always do."""
     async with running([Say("x"), Hang()], files=FileStore(tmp_path / "files")) as it:
         gate = Authenticator(KeyFile(tmp_path), it.world.clock)
-        app = build(ApiContext(it.engine, gate, [("chat", True)]))
+        app = build(ApiContext(it.engine, gate, [("chat", True, True)]))
         session = await it.new_session()
         told = anyio.Event()
         leaves = anyio.Event()

@@ -18,8 +18,8 @@ from holdfast.app import tracing
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.run import Run
 from holdfast.core.run_spans import RunSpans
+from tests.fork_server import Fresh
 from tests.http.client import Served
-from tests.nursery import Fresh
 
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER: Final = "00f067aa0ba902b7"

@@ -14,6 +14,7 @@ _NOBODY: Final = "00000000-0000-0000-0000-000000000000"
 
 def write_export(app: str, path: Path, chats: int, turns: int) -> Path:
     """An export of `chats` conversations with `turns` questions and as many answers each; the path to import."""
+    path.mkdir(exist_ok=True)
     return _WRITERS[app](path, chats, turns)
 
 

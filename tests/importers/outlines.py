@@ -1,33 +1,56 @@
 """Converts samples and draws the result as an outline: one line per message, indented below its parent."""
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.export_format import ExportedSession
+from holdfast.core.export_format import ExportedFile, ExportedSession, Origin
+from holdfast.core.ids import FileId
 from holdfast.core.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
+from holdfast.core.session import Compaction, Message, Session
 from holdfast.engine.export_lines import ImportReader
 from holdfast.importers.sources import ConversionReport, SourceApp, convert
 
 
-def convert_file(path: Path, app: SourceApp | None = None) -> tuple[list[ExportedSession], ConversionReport]:
+@dataclass(frozen=True)
+class ReadSection:
+    session: Session
+    origin: Origin | None
+    messages: list[Message]
+    compactions: list[Compaction]
+    files: dict[FileId, ExportedFile]
+
+
+def read_sections(lines: Iterable[bytes]) -> list[ReadSection]:
+    reader = ImportReader()
+    found: list[ReadSection] = []
+    messages: list[Message] = []
+    for line in lines:
+        step = reader.read(line)
+        if isinstance(step, Message):
+            messages.append(step)
+        elif isinstance(step, ExportedSession):
+            found.append(ReadSection(step.session, step.origin, messages, step.compactions, step.files))
+            messages = []
+    reader.finish()
+    return found
+
+
+def convert_file(path: Path, app: SourceApp | None = None) -> tuple[list[ReadSection], ConversionReport]:
     """The sessions of a source, as the import would read them."""
     lines: list[bytes] = []
     report = convert(path, app, lines.extend, lambda done, total: None)
-    reader = ImportReader()
-    steps = [reader.read(line.rstrip(b"\n")) for line in lines]
-    reader.finish()
-    return [step for step in steps if isinstance(step, ExportedSession)], report
+    return read_sections(line.rstrip(b"\n") for line in lines), report
 
 
-def convert_json(
-    value: Any, path: Path, app: SourceApp | None = None
-) -> tuple[list[ExportedSession], ConversionReport]:
+def convert_json(value: Any, path: Path, app: SourceApp | None = None) -> tuple[list[ReadSection], ConversionReport]:
     path.write_text(value if isinstance(value, str) else json.dumps(value))
     return convert_file(path, app)
 
 
-def outline(section: ExportedSession) -> list[str]:
+def outline(section: ReadSection) -> list[str]:
     """`u` and `a` are the roles, `*` marks the head, `!` a status other than complete."""
     depths: dict[str, int] = {}
     lines = []

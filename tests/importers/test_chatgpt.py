@@ -116,7 +116,7 @@ def test_the_sample() -> None:
     ]
     assert (section.session.title, section.session.system) == ("Tides", "I sail.\n\nBe brief.")
     assert [reason.partition(" (")[0] for _, reason in report.skipped] == [
-        "the export does not have its content",
+        "not included in the export",
         "it has no messages",
     ]
 
@@ -145,11 +145,11 @@ def test_archive_with_an_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ('[{"conversation_id": "c", "mapping": []}]', "item 1 (line 1), mapping: expected an object, found a list"),
+        ('[{"conversation_id": "c", "mapping": []}]', "(line 1), field mapping: expected an object, found a list"),
         ('[{"conversation_id": "c", "mapping": {"a": 1}}]', "mapping.a: expected an object, found a number"),
         ('[\n{"mapping": {}},\n{"conversation_id": ]', "line 3, column 21: expected a value, found ']'"),
-        ('[{"mapping": {}}', "line 1, column 17: expected , or ] after an item of the list, but the file ends here"),
-        ('[{"mapping": {}} {}]', "line 1, column 18: expected , or ]"),
+        ('[{"mapping": {}}', "column 17: expected ',' or ']' after an item of the list, but the file ends here"),
+        ('[{"mapping": {}} {}]', "line 1, column 18: expected ',' or ']'"),
         ('[{"mapping": {}}, 5]', "line 1, column 19: expected a JSON object"),
         ("[NaN]", "line 1, column 2: expected a JSON object"),
         ('[{"mapping": NaN}]', "line 1, column 14: expected a number that JSON allows, found 'NaN'"),

@@ -114,8 +114,8 @@ def test_archive_with_projects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("item", "problem"),
     [
-        (conversation() | {"chat_messages": {}}, "chat_messages: expected a list, found an object"),
-        (conversation() | {"chat_messages": ["x"]}, "chat_messages.0: expected an object, found a string"),
+        (conversation() | {"chat_messages": {}}, "field chat_messages: expected a list, found an object"),
+        (conversation() | {"chat_messages": ["x"]}, "field chat_messages.0: expected an object, found a string"),
     ],
 )
 def test_malformed(item: dict[str, Any], problem: str, tmp_path: Path) -> None:

@@ -172,6 +172,25 @@ def test_flags_and_empty_sessions(home: HermesHome) -> None:
     assert report.skipped == [(f"Nothing ({NEXT})", "it has no messages")]
 
 
+def test_profiles_are_named(home: HermesHome) -> None:
+    """The chats of a profile are in a home of its own, which the summary names, and which can be imported."""
+    home.session(SID)
+    home.say(SID, "Hi", "Hello")
+    profile = home.path / "profiles" / "work"
+    profile.mkdir(parents=True)
+    (home.path / "profiles" / "empty").mkdir()
+    work = HermesHome(profile)
+    work.session(NEXT)
+    work.say(NEXT, "Report", "Sure")
+    work.close()
+    [section], report = convert_file(home.path)
+    assert section.origin is not None
+    assert section.origin.id == SID
+    assert report.skipped == [("Profile work", f"it is a home of its own; import {profile} too")]
+    [other], report = convert_file(profile)
+    assert (outline(other), report.skipped) == (["u: Report", "  a*: Sure"], [])
+
+
 def test_the_source_is_not_touched(home: HermesHome) -> None:
     """A database without a writer is read without creating a file beside it, and one with a writer up to its log."""
     home.session(SID)
@@ -231,7 +250,7 @@ def test_web_ui_beside_the_database(home: HermesHome) -> None:
     [
         ("DROP TABLE messages", "is not a state.db of Hermes: messages lacks content, id, role, session_id"),
         ("ALTER TABLE messages RENAME COLUMN role TO part", "messages lacks role"),
-        (BROKEN_CONTENT, "message 1 of session 20260101_000000_aaaaaa, content: is not valid JSON"),
+        (BROKEN_CONTENT, "message 1 of session 20260101_000000_aaaaaa, field content: is not valid JSON"),
         ("DROP TABLE sessions; CREATE VIEW sessions AS SELECT 1 AS id", "sessions lacks a table"),
     ],
 )  # fmt: skip
@@ -266,5 +285,5 @@ def test_a_conversation_that_is_too_large_is_refused(home: HermesHome, monkeypat
     with pytest.raises(InvalidInputError, match=f"state.db, session {SID}: is larger than 7000 bytes"):
         convert_file(home.path)
     monkeypatch.setattr(hermes, "MAX_SESSION", 1000)
-    with pytest.raises(InvalidInputError, match=r"state\.db, sessions: is larger than 1000 bytes"):
+    with pytest.raises(InvalidInputError, match=r"state\.db, table sessions: is larger than 1000 bytes"):
         convert_file(home.path)

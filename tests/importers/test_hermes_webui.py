@@ -135,5 +135,7 @@ def test_a_compacted_chain(tmp_path: Path) -> None:
 def test_malformed(tmp_path: Path) -> None:
     """An error names the file and the message."""
     root = write_webui(tmp_path / "webui", session(user("Hi"), sid="a1"), {**session(sid="b1"), "messages": [5]})
-    with pytest.raises(InvalidInputError, match=r"sessions/b1\.json, messages\.0: expected an object, found a number"):
+    with pytest.raises(
+        InvalidInputError, match=r"sessions/b1\.json, field messages\.0: expected an object, found a number"
+    ):
         convert_file(root)

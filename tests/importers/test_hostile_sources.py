@@ -14,16 +14,16 @@ import pytest
 from holdfast.core.errors import InvalidInputError
 from holdfast.importers import chatgpt, hermes_webui, session_builder
 from holdfast.importers.answer_parts import AnswerParts
-from holdfast.importers.chat_rows import ChatRow, join_segments
+from holdfast.importers.chat_rows import ChatRow, join_segments, note_rows
 from holdfast.importers.guarded_database import GuardedDatabase
 from holdfast.importers.session_builder import SessionBuilder
 from holdfast.importers.source_files import SourceFiles
 from holdfast.importers.sources import SourceApp, convert
 from tests.importers.hermes_home import write_journal, write_webui
 from tests.importers.hostile_files import SESSIONS, write_archive, write_database, write_endless_pages
+from tests.importers.instruction_count import grows_linearly
 from tests.importers.outlines import convert_file, convert_json, outline
 from tests.importers.test_chatgpt import conversation, node
-from tests.importers.work import grows_linearly
 
 
 def open_webui(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def join_summaries(count: int) -> None:
     rows = []
     for n in range(count):
         rows += [ChatRow("user", f"u{n}"), ChatRow("user", f"[CONTEXT SUMMARY]: s{n}")]
-    assert len(join_segments(rows)) == 2 * count
+    assert len(join_segments(note_rows(rows))) == 2 * count
 
 
 def test_summaries_after_every_row_are_joined_in_linear_time() -> None:

@@ -25,11 +25,11 @@ def problem_of(data: bytes | str) -> str:
         ("<html>", "line 1, column 1: expected a JSON object or list, found '<'"),
         ("[1]", "line 1, column 2: expected a JSON object, found '1'"),
         ("[{},\n 5]", "line 2, column 2: expected a JSON object, found '5'"),
-        ("[{}\n {}]", "line 2, column 2: expected , or ] after an item of the list, found '{'"),
+        ("[{}\n {}]", "line 2, column 2: expected ',' or ']' after an item of the list, found '{'"),
         ("[{}] x", "line 1, column 6: expected the end of the file after the list, found 'x'"),
         ('[{}, {"a": ]', "line 1, column 12: expected a value, found ']'"),
-        ('{"a": 1,\n"é": 2 "c"}', "line 2, column 8: expected , or the end of the object or list, found '\"'"),
-        ('{"a" 1}', "line 1, column 6: expected : after a name, found '1'"),
+        ('{"a": 1,\n"é": 2 "c"}', "line 2, column 8: expected ',' or the end of the object or list, found '\"'"),
+        ('{"a" 1}', "line 1, column 6: expected ':' after a name, found '1'"),
         ("{a: 1}", "line 1, column 2: expected a name in double quotes, found 'a'"),
         ('{"a": "\\x"}', "line 1, column 8: expected a valid escape sequence, found '\\\\'"),
         ('{"a": "\n"}', "line 1, column 8: expected an escape sequence, found '\\n'"),
@@ -68,7 +68,7 @@ def test_an_error_before_the_end_is_not_taken_for_a_large_object(monkeypatch: py
     """A typo in a large file is reported at its place, without reading on."""
     monkeypatch.setattr(json_objects, "_CHUNK", 1024)
     stream = io.BytesIO(b'{"a": 1 "b": "' + b"x" * 100_000 + b'"}')
-    with pytest.raises(InvalidInputError, match="line 1, column 9: expected ,"):
+    with pytest.raises(InvalidInputError, match="line 1, column 9: expected ','"):
         list(read_objects(stream, "chats.json"))
     assert stream.tell() < 10_000
 

@@ -8,17 +8,21 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from holdfast.importers import json_objects, scratch
+from holdfast.importers.sources import convert
+from tests.fork_server import ServerForker
 from tests.http.client import Served
-from tests.http.conftest import http_nursery
+from tests.http.conftest import http_forker
 from tests.importers.large_exports import APPS, write_export
-from tests.nursery import Nursery
 
-__all__ = ["http_nursery"]
+__all__ = ["http_forker"]
 
 SECONDS: Final = 30.0  # Of the processor, for each of the processes
 MEGABYTES: Final = 200
@@ -42,15 +46,47 @@ def processor_time(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.parametrize("app", APPS)
+def test_the_messages_of_a_chat_are_not_held_together(
+    app: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A longer chat takes a little more memory for each message, but not for its text, however it is written."""
+    monkeypatch.setattr(json_objects, "_CHUNK", 16 * 1024)
+    monkeypatch.setattr(scratch, "_BUFFER", 16 * 1024)
+
+    def measure(turns: int) -> int:
+        source = write_export(app, tmp_path / str(turns), 1, turns)
+
+        def write(lines: Iterable[bytes]) -> None:
+            assert sum(line.startswith(b'{"type":"message"') for line in lines) == 2 * turns
+
+        tracemalloc.start()
+        try:
+            convert(source, None, write, lambda done, total: None)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert measure(900) - measure(300) < 2 * 600 * BYTES
+
+
 LARGE: Final = [pytest.mark.soak, pytest.mark.timeout(600)]
-CASES: Final = [(app, served, 1000, 50) for app in APPS for served in (False, True)]
+CASES: Final = [
+    (app, served, chats, turns)
+    for app in APPS
+    for served in (False, True)
+    for chats, turns in ((1000, 50), (20, 2500), (1, 50_000))
+]
+BYTES: Final = 1000  # Of memory for each message of a chat: a tenth of a gigabyte for 100,000
 
 
 @pytest.mark.parametrize(
     ("app", "served", "chats", "turns"),
     [("claude", False, 20, 5), *(pytest.param(*case, marks=LARGE) for case in CASES)],
 )
-def test_many_messages(app: str, served: bool, chats: int, turns: int, tmp_path: Path, http_nursery: Nursery) -> None:
+def test_many_messages(
+    app: str, served: bool, chats: int, turns: int, tmp_path: Path, http_forker: ServerForker
+) -> None:
     """Each message is imported once, in time and within 200 MB; a second import adds nothing."""
     source = write_export(app, tmp_path, chats, turns)
     data = tmp_path / "data"
@@ -68,7 +104,7 @@ def test_many_messages(app: str, served: bool, chats: int, turns: int, tmp_path:
         assert import_all() == (chats, 0, 2 * chats * turns)
         assert import_all() == (0, chats, 0)
         return
-    with Served(http_nursery, data) as server:
+    with Served(http_forker, data) as server:
         server.ready()
         before = processor_time(server.process.pid)
         assert import_all() == (chats, 0, 2 * chats * turns)

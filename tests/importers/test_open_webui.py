@@ -112,5 +112,5 @@ def test_single_chat_and_folder(tmp_path: Path) -> None:
 def test_malformed(tmp_path: Path) -> None:
     """An error names the message that is not an object."""
     broken = {"chat": {"history": {"messages": {"m": 3}}}}
-    with pytest.raises(InvalidInputError, match=r"item 2 \(line 1\), history\.messages\.m: expected an object"):
+    with pytest.raises(InvalidInputError, match=r"item 2 \(line 1\), field history\.messages\.m: expected an object"):
         convert_json([chat(U), broken], tmp_path / "chats.json")

@@ -8,8 +8,8 @@ import pytest
 from holdfast.core.errors import InvalidInputError
 from holdfast.importers import section_spool
 from holdfast.importers.section_spool import SectionSpool, read_section
+from tests.engine.test_export_import import RULES
 from tests.engine.test_import_reader import END, MESSAGE, SESSION
-from tests.engine.test_transfer import RULES
 
 SECTION = b"".join(json.dumps(line).encode() + b"\n" for line in (SESSION, MESSAGE, END))
 

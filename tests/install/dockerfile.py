@@ -1,4 +1,4 @@
-"""Reads the second stage of the Dockerfile, so that its steps can be executed where there is no container engine."""
+"""Reads the stages of the Dockerfile, so that their steps can be executed where there is no container engine."""
 
 import json
 import re
@@ -14,6 +14,7 @@ class ImageStage:
     runs: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     user: str = "0:0"
+    directory: str = "/"
     volumes: list[str] = field(default_factory=list)
     healthcheck: list[str] = field(default_factory=list)
     entrypoint: list[str] = field(default_factory=list)
@@ -40,6 +41,8 @@ def _add(stage: ImageStage, name: str, rest: str) -> None:
             stage.env |= dict(word.split("=", 1) for word in shlex.split(rest))
         case "USER":
             stage.user = rest
+        case "WORKDIR":
+            stage.directory = rest
         case "VOLUME":
             stage.volumes.append(rest)
         case "HEALTHCHECK":
@@ -48,7 +51,7 @@ def _add(stage: ImageStage, name: str, rest: str) -> None:
             stage.entrypoint = json.loads(rest)
         case "CMD":
             stage.command = json.loads(rest)
-        case "COPY" | "WORKDIR" | "EXPOSE":
+        case "COPY" | "EXPOSE":
             pass
         case _:
             raise ValueError(f"unknown instruction {name}")

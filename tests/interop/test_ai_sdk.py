@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.interop.environments import ClientProcess
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
@@ -21,7 +21,7 @@ def client() -> Iterator[ClientProcess]:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`generateText` and `streamText` answer."""
     up.play(f"ai text {api}", says("Good ", "morning."))
     expected = ["Good morning.", "Good morning.", "stop"]
@@ -29,7 +29,7 @@ def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProc
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_tools_and_history(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_tools_and_history(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`streamText` executes its tool, and the messages of its answer continue the conversation."""
     up.play(f"ai tools {api}", *WEATHER)
     found = client.run("tools", shared, model=named(f"ai tools {api}"), api=api)
@@ -39,7 +39,7 @@ def test_tools_and_history(api: str, shared: Served, client: ClientProcess, up: 
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_structured_output(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_structured_output(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`Output.object` returns what the schema describes."""
     up.play(f"ai structured {api}", says(TIDE))
     assert client.run("structured", shared, model=named(f"ai structured {api}"), api=api) == TIDE_FIELDS
@@ -48,7 +48,7 @@ def test_structured_output(api: str, shared: Served, client: ClientProcess, up: 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
 @pytest.mark.parametrize(("status", "expected"), [(429, 429), (500, 503)])
 def test_failing_upstream(
-    status: int, expected: int, api: str, shared: Served, client: ClientProcess, up: Stage
+    status: int, expected: int, api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer
 ) -> None:
     """A provider that fails throws from `generateText` with its status, and is an error part of `streamText`."""
     model = f"ai fails {api} {status}"
@@ -60,7 +60,7 @@ def test_failing_upstream(
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_failure_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_failure_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A provider that breaks after some text is an error part of the stream, with the reason."""
     model = f"ai breaks {api}"
     up.play(model, [Head(), *sse(delta(content="One "), {"error": {"message": "The provider says no."}}), Close()])
@@ -70,7 +70,7 @@ def test_failure_in_mid_stream(api: str, shared: Served, client: ClientProcess, 
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "compatible", "anthropic"])
-def test_abort_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_abort_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Aborting a stream cancels the call to the provider."""
     up.play(f"ai leaves {api}", HALF)
     assert client.run("leave", shared, model=named(f"ai leaves {api}"), api=api) is True

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.interop.environments import CALL_SECONDS, environ, program
 from tests.interop.scripts import refuses
@@ -57,7 +57,7 @@ def texts(events: list[dict[str, Any]]) -> list[str]:
     return [item["text"] for item in items if item["type"] == "agent_message"]
 
 
-def test_a_command_runs_and_the_session_resumes(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_command_runs_and_the_session_resumes(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """A command of the model writes a file, its output reaches the model, and a second call resumes the session."""
     arguments = json.dumps({"cmd": "echo high > tide.txt; cat tide.txt"})
     up.play("codex", calls_function(arguments, name="exec_command", thinks="Hm."), says("Done."), says("Again."))
@@ -71,7 +71,7 @@ def test_a_command_runs_and_the_session_resumes(shared: Served, up: Stage, tmp_p
     assert roles[-4:] == ["assistant", "tool", "assistant", "user"]
 
 
-def test_a_patch_of_a_known_model(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_patch_of_a_known_model(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """For models that Codex knows, it sends tools with free text as input: a patch is applied."""
     patch = "*** Begin Patch\n*** Add File: tide.txt\n+high\n*** End Patch\n"
     up.play("gpt-5.5", calls_function(json.dumps({"input": patch}), name="apply_patch"), thinks_and_says("", "Done."))
@@ -81,7 +81,7 @@ def test_a_patch_of_a_known_model(shared: Served, up: Stage, tmp_path: Path) -> 
     assert "tide.txt" in up.asked("gpt-5.5", 2)["messages"][-1]["content"]
 
 
-def test_a_script_of_the_newest_models(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_script_of_the_newest_models(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """For its newest models Codex sends its tools among the input, in a namespace: a script of the model runs."""
     script = 'text(await tools.exec_command({cmd: "echo high > tide.txt; cat tide.txt"}))'
     name = "functions__exec"
@@ -92,7 +92,7 @@ def test_a_script_of_the_newest_models(shared: Served, up: Stage, tmp_path: Path
     assert "high" in str(up.asked("gpt-6.1-sol", 2)["messages"][-1]["content"])
 
 
-def test_a_failing_upstream(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_failing_upstream(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """A provider that fails ends `codex exec` with its message."""
     up.play("codex fails", refuses(400))
     code, events = run_codex(shared, named("codex fails"), tmp_path, "Write tide.txt")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.interop.environments import ClientProcess
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
@@ -21,7 +21,7 @@ def client() -> Iterator[ClientProcess]:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
-def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A chat model answers whole and streamed, with its usage."""
     up.play(f"lc text {api}", thinks_and_says("", "Good ", "morning."))
     found = client.run("plain", shared, model=named(f"lc text {api}"), api=api)
@@ -29,7 +29,7 @@ def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProc
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
-def test_agent_with_tools(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_agent_with_tools(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`create_agent` executes its tool and sends the result back."""
     up.play(f"lc tools {api}", *WEATHER)
     found = client.run("tools", shared, model=named(f"lc tools {api}"), api=api)
@@ -39,7 +39,7 @@ def test_agent_with_tools(api: str, shared: Served, client: ClientProcess, up: S
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
-def test_structured_output(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_structured_output(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`with_structured_output` returns the model that the schema describes."""
     up.play(f"lc structured {api}", says(TIDE))
     assert client.run("structured", shared, model=named(f"lc structured {api}"), api=api) == TIDE_FIELDS
@@ -48,7 +48,7 @@ def test_structured_output(api: str, shared: Served, client: ClientProcess, up: 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
 @pytest.mark.parametrize(("status", "expected"), [(429, 429), (500, 503)])
 def test_failing_upstream(
-    status: int, expected: int, api: str, shared: Served, client: ClientProcess, up: Stage
+    status: int, expected: int, api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer
 ) -> None:
     """A provider that fails raises an error with its status, streamed or not."""
     model = f"lc fails {api} {status}"
@@ -58,7 +58,9 @@ def test_failing_upstream(
 
 
 @pytest.mark.parametrize("api", ["responses", "chat", "anthropic"])
-def test_leaving_a_stream_closes_the_upstream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_leaving_a_stream_closes_the_upstream(
+    api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer
+) -> None:
     """Closing a stream cancels the call to the provider."""
     up.play(f"lc leaves {api}", HALF)
     assert client.run("leave", shared, model=named(f"lc leaves {api}"), api=api) == "One "

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.interop.environments import ClientProcess
 from tests.interop.scripts import HALF, TIDE_FIELDS, WEATHER, refuses
@@ -23,13 +23,13 @@ def client() -> Iterator[ClientProcess]:
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
-def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`completion` answers whole and streamed."""
     up.play(f"ll text {api}", says("Good ", "morning."))
     assert client.run("plain", shared, model=named(f"ll text {api}"), api=api) == ["Good morning."] * 2
 
 
-def test_responses(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_responses(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`responses` answers whole and streamed."""
     up.play("ll responses", says("Good ", "morning."))
     expected = ["Good morning.", "response.completed"]
@@ -37,14 +37,14 @@ def test_responses(shared: Served, client: ClientProcess, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
-def test_tools(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_tools(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A function is called, and its result reaches the model."""
     up.play(f"ll tools {api}", *WEATHER)
     arguments, text = client.run("tools", shared, model=named(f"ll tools {api}"), api=api)
     assert (json.loads(arguments), text) == ({"city": "Brest"}, "Rain.")
 
 
-def test_structured_output(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_structured_output(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A pydantic model as `response_format` reaches the provider as a schema."""
     up.play("ll structured", says(TIDE))
     assert client.run("structured", shared, model=named("ll structured")) == TIDE_FIELDS
@@ -61,7 +61,7 @@ def test_structured_output(shared: Served, client: ClientProcess, up: Stage) -> 
     ],
 )
 def test_failing_upstream(
-    api: str, status: int, expected: list[Any], shared: Served, client: ClientProcess, up: Stage
+    api: str, status: int, expected: list[Any], shared: Served, client: ClientProcess, up: ScriptedModelServer
 ) -> None:
     """A provider that fails raises the error of its kind, streamed or not. LiteLLM itself makes a 500 of Anthropic's
     `overloaded_error`, which has the status 503 here."""
@@ -70,7 +70,7 @@ def test_failing_upstream(
     assert client.run("fails", shared, model=named(model), api=api) == [expected] * 2
 
 
-def test_leaving_a_stream_closes_the_upstream(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_leaving_a_stream_closes_the_upstream(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Closing a stream cancels the call to the provider."""
     up.play("ll leaves", HALF)
     assert client.run("leave", shared, model=named("ll leaves")) == "One "

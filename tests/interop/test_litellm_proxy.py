@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from openai import OpenAI, RateLimitError
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.streams import GUARD
 from tests.interop.environments import environ, program
@@ -62,7 +62,7 @@ def proxy(shared: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.mark.timeout(240)
-def test_streams_errors_and_cancel(proxy: OpenAI, up: Stage) -> None:
+def test_streams_errors_and_cancel(proxy: OpenAI, up: ScriptedModelServer) -> None:
     """A stream passes through both servers, an error keeps its status, and leaving a stream reaches the provider."""
     user: Any = [{"role": "user", "content": "Hello"}]
     up.play("proxied", says("Good ", "morning."))

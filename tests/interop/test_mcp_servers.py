@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage, calls
+from tests.chat.model_server import ScriptedModelServer, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import until
@@ -22,7 +22,7 @@ from tests.upstream import says
 pytestmark = pytest.mark.interop
 
 
-def results(served: Served, up: Stage, model: str, *asked: tuple[str, dict[str, Any]]) -> list[str]:
+def results(served: Served, up: ScriptedModelServer, model: str, *asked: tuple[str, dict[str, Any]]) -> list[str]:
     """What the model is told about the calls that it makes, one after the other."""
     up.play(model, *(calls((f"call_{n}", name, args)) for n, (name, args) in enumerate(asked)), says("Done."))
     sid = served.session(model=named(model), agent="chat")
@@ -42,7 +42,7 @@ def started(start: Start, name: str, **server: Any) -> Served:
     return served
 
 
-def test_time(start: Start, up: Stage) -> None:
+def test_time(start: Start, up: ScriptedModelServer) -> None:
     """mcp-server-time converts a time; a wrong zone is an error that the model sees."""
     served = started(start, "time", command=program("mcp-python", "mcp-server-time"))
     zones = {"source_timezone": "Europe/Paris", "target_timezone": "Asia/Tokyo"}
@@ -57,7 +57,7 @@ def test_time(start: Start, up: Stage) -> None:
     assert "Nowhere" in wrong
 
 
-def test_git(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_git(start: Start, up: ScriptedModelServer, tmp_path: Path) -> None:
     """mcp-server-git stages a file and commits it."""
     place = tmp_path / "repository"
     place.mkdir()
@@ -80,7 +80,7 @@ def test_git(start: Start, up: Stage, tmp_path: Path) -> None:
     assert log.stdout == "Note the tide\n"
 
 
-def test_filesystem(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_filesystem(start: Start, up: ScriptedModelServer, tmp_path: Path) -> None:
     """server-filesystem writes and reads in its directory, and refuses elsewhere."""
     place = tmp_path / "files"
     place.mkdir()
@@ -99,7 +99,7 @@ def test_filesystem(start: Start, up: Stage, tmp_path: Path) -> None:
     assert "denied" in refused
 
 
-def test_memory(start: Start, up: Stage, tmp_path: Path) -> None:
+def test_memory(start: Start, up: ScriptedModelServer, tmp_path: Path) -> None:
     """server-memory keeps an entity and finds it."""
     command = program("mcp-node", "mcp-server-memory")
     served = start(
@@ -140,7 +140,7 @@ def everything(transport: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "streamableHttp", "sse"])
-def test_everything(transport: str, start: Start, up: Stage) -> None:
+def test_everything(transport: str, start: Start, up: ScriptedModelServer) -> None:
     """server-everything: text, structured content, progress, an image, a resource link."""
     with everything(transport) as how:
         served = started(start, "all", **how)
@@ -162,7 +162,7 @@ def test_everything(transport: str, start: Start, up: Stage) -> None:
         assert "resource" in links
 
 
-def test_added_over_the_api(start: Start, up: Stage) -> None:
+def test_added_over_the_api(start: Start, up: ScriptedModelServer) -> None:
     """A remote server that is added with `PUT /api/mcp` is used at once; its tools ask, because it is not trusted."""
     with everything("streamableHttp") as how:
         served = start()

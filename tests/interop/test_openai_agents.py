@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage, calls
+from tests.chat.model_server import ScriptedModelServer, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.interop.environments import ClientProcess
@@ -23,21 +23,21 @@ def client() -> Iterator[ClientProcess]:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_plain_and_streamed_answers(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A run answers whole and streamed."""
     up.play(f"agents text {api}", says("Good ", "morning."))
     assert client.run("plain", shared, model=named(f"agents text {api}"), api=api) == ["Good morning."] * 3
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_tools(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_tools(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A streamed run executes its tool and sends the result back."""
     up.play(f"agents tools {api}", *WEATHER)
     assert client.run("tools", shared, model=named(f"agents tools {api}"), api=api) == "Rain."
     assert up.asked(f"agents tools {api}", 2)["messages"][-1]["content"] == "rain in Brest"
 
 
-def test_history_on_the_server(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_history_on_the_server(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """With `previous_response_id` only what is new is sent, and the model sees the whole conversation."""
     up.play("agents stateful", *WEATHER)
     found = client.run("stateful", shared, model=named("agents stateful"), api="responses")
@@ -47,7 +47,7 @@ def test_history_on_the_server(shared: Served, client: ClientProcess, up: Stage)
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_structured_output(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_structured_output(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """The final output is the model that the agent declares."""
     up.play(f"agents structured {api}", says(TIDE))
     assert client.run("structured", shared, model=named(f"agents structured {api}"), api=api) == TIDE_FIELDS
@@ -56,7 +56,7 @@ def test_structured_output(api: str, shared: Served, client: ClientProcess, up: 
 @pytest.mark.parametrize("api", ["responses", "chat"])
 @pytest.mark.parametrize(("status", "expected"), [(429, ["RateLimitError", 429]), (500, ["InternalServerError", 503])])
 def test_failing_upstream(
-    status: int, expected: list[Any], api: str, shared: Served, client: ClientProcess, up: Stage
+    status: int, expected: list[Any], api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer
 ) -> None:
     """A provider that fails raises the error of its kind."""
     model = f"agents fails {api} {status}"
@@ -65,7 +65,7 @@ def test_failing_upstream(
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_cancel_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_cancel_in_mid_stream(api: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Cancelling a run closes the call to the provider."""
     up.play(f"agents cancels {api}", HALF)
     assert client.run("cancel", shared, model=named(f"agents cancels {api}"), api=api) is True
@@ -73,7 +73,7 @@ def test_cancel_in_mid_stream(api: str, shared: Served, client: ClientProcess, u
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_an_agent_of_the_server(api: str, start: Start, client: ClientProcess, up: Stage) -> None:
+def test_an_agent_of_the_server(api: str, start: Start, client: ClientProcess, up: ScriptedModelServer) -> None:
     """The calls that `agent:chat` makes of the server's tools are shown, and the SDK does not try to run them."""
     up.play(f"agents server {api}", calls(("c1", "list_files", {})), says("Done."))
     served = start(more={"models": {"default": named(f"agents server {api}")}})

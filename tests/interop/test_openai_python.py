@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage, calls
+from tests.chat.model_server import ScriptedModelServer, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.interop.environments import ClientProcess
@@ -22,21 +22,21 @@ def client() -> Iterator[ClientProcess]:
         yield started
 
 
-def test_plain_and_streamed_answers(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_plain_and_streamed_answers(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Both APIs answer whole and streamed, through the typed helpers too."""
     up.play("py text", says("Good ", "morning."))
     assert client.run("plain", shared, model=named("py text")) == ["Good morning."] * 4
 
 
 @pytest.mark.parametrize("scenario", ["tools", "response_tools"])
-def test_functions_round_trip(scenario: str, shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_functions_round_trip(scenario: str, shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A function is called, and its result reaches the model."""
     up.play(f"py {scenario}", *WEATHER)
     assert client.run(scenario, shared, model=named(f"py {scenario}")) == ['{"city":"Brest"}', "Rain."]
     assert [m["role"] for m in up.asked(f"py {scenario}", 2)["messages"]] == ["user", "assistant", "tool"]
 
 
-def test_structured_output(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_structured_output(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """`parse` of both APIs returns the model that the schema describes."""
     up.play("py structured", says(TIDE))
     assert client.run("structured", shared, model=named("py structured")) == [TIDE_FIELDS] * 2
@@ -51,7 +51,9 @@ def test_structured_output(shared: Served, client: ClientProcess, up: Stage) -> 
         (500, ["InternalServerError", 503]),
     ],
 )
-def test_failing_upstream(status: int, expected: list[Any], shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_failing_upstream(
+    status: int, expected: list[Any], shared: Served, client: ClientProcess, up: ScriptedModelServer
+) -> None:
     """A provider that fails raises the error of its kind, streamed or not. Its 401 is a 502: the rejected key is the
     server's."""
     up.play(f"py fails {status}", refuses(status))
@@ -64,14 +66,14 @@ def test_refusals(shared: Served, client: ClientProcess) -> None:
     assert found == [["NotFoundError", 404], ["BadRequestError", 400], ["NotFoundError", 404]]
 
 
-def test_leaving_a_stream_closes_the_upstream(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_leaving_a_stream_closes_the_upstream(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Closing a plain stream cancels the call to the provider."""
     up.play("py leaves", HALF)
     assert client.run("leave", shared, model=named("py leaves")) == "One "
     up.closed("py leaves")
 
 
-def test_background_survives_kill(start: Start, client: ClientProcess, up: Stage) -> None:
+def test_background_survives_kill(start: Start, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A background response whose server is killed with -9 continues, and its stream resumes without a gap."""
     up.play("py background", HALF, says("two."))
     served = start(auto_continue=True)
@@ -83,14 +85,14 @@ def test_background_survives_kill(start: Start, client: ClientProcess, up: Stage
     assert (text + rest, status, whole) == ("One two.", "completed", "One two.")
 
 
-def test_cancel_in_mid_stream(shared: Served, client: ClientProcess, up: Stage) -> None:
+def test_cancel_in_mid_stream(shared: Served, client: ClientProcess, up: ScriptedModelServer) -> None:
     """Cancelling ends the stream, keeps the output and closes the call to the provider."""
     up.play("py cancels", HALF)
     assert client.run("cancel", shared, model=named("py cancels")) == ["response.incomplete", "cancelled", "One "]
     up.closed("py cancels")
 
 
-def test_an_agent_of_the_server_asks(start: Start, client: ClientProcess, up: Stage) -> None:
+def test_an_agent_of_the_server_asks(start: Start, client: ClientProcess, up: ScriptedModelServer) -> None:
     """A tool of `agent:chat` that needs approval completes the response; the client's answer continues it."""
     up.play("py approval", calls(("c1", "write_file", {"path": "a.txt", "content": "1"})), says("Done."))
     served = start(more={"models": {"default": named("py approval")}})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.interop.environments import CALL_SECONDS, environ, program
 from tests.interop.scripts import refuses
@@ -49,7 +49,7 @@ def run_opencode(served: Served, model: str, place: Path, prompt: str) -> tuple[
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.stdout + done.stderr
 
 
-def test_a_command_runs(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_command_runs(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """A command of the model writes a file, and its output reaches the model."""
     arguments = json.dumps({"command": "echo high > tide.txt; cat tide.txt", "description": "Writes a file"})
     up.play("opencode", calls_function(arguments, name="bash"), says("Done."))
@@ -59,7 +59,7 @@ def test_a_command_runs(shared: Served, up: Stage, tmp_path: Path) -> None:
     assert "high" in up.asked("opencode", 2)["messages"][-1]["content"]
 
 
-def test_a_failing_upstream(shared: Served, up: Stage, tmp_path: Path) -> None:
+def test_a_failing_upstream(shared: Served, up: ScriptedModelServer, tmp_path: Path) -> None:
     """A provider that fails is reported with its message and status."""
     up.play("opencode fails", refuses(400))
     events, output = run_opencode(shared, "opencode fails", tmp_path, "Write tide.txt")

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.agents.scripted import Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Say, ScriptedAgent
 from holdfast.core.errors import InvalidInputError, NotFoundError, StorageUnavailableError
 from holdfast.core.ids import LOCAL, FactId, OwnerId, SessionId
 from holdfast.core.memory_ledger import LedgerPolicy
@@ -23,7 +23,7 @@ from tests.memory_providers import ProviderTable
 
 pytestmark = pytest.mark.anyio
 
-SETTINGS = replace(QUICK, memory=LedgerPolicy(pause=1.0), flush=5.0, recall_wait=GUARD)
+SETTINGS = replace(QUICK, memory=LedgerPolicy(pause=1.0), flush_time=5.0, recall_wait=GUARD)
 
 
 class UnreliableFacts:
@@ -90,13 +90,13 @@ async def test_facts_are_recalled_in_another_session(world: AnyWorld) -> None:
     async with remembering(world) as it:
         sid = await tell(it, "My name is Anna and I live in Lisbon.", "I'm allergic to peanuts.")
         assert sorted(await known(it)) == [
-            "The person is allergic to peanuts.",
-            "The person lives in Lisbon.",
-            "The person's name is Anna.",
+            "Is allergic to peanuts.",
+            "Lives in Lisbon.",
+            "Name: Anna.",
         ]
         found = await recalled(it, "Where do I live again?")
-        assert "The person lives in Lisbon." in found
-        assert "The person is allergic to peanuts." not in found
+        assert "Lives in Lisbon." in found
+        assert "Is allergic to peanuts." not in found
         (item, *_) = (await it.engine.memory_facts.list(text="lisbon"),)[0]
         first = (await it.shown(sid))[1]
         assert (item.session_id, item.message_id) == (sid, first.id)
@@ -107,7 +107,15 @@ async def test_name_and_wishes_are_always_recalled(world: AnyWorld) -> None:
     async with remembering(world) as it:
         await tell(it, "My name is Anna. I live in Lisbon.", "Always answer in French.")
         found = await recalled(it, "Explain quantum chromodynamics")
-        assert sorted(found) == ["The person wishes: Always answer in French.", "The person's name is Anna."]
+        assert sorted(found) == ["Name: Anna.", "Wishes: Always answer in French."]
+
+
+async def test_wishes_of_an_earlier_version_are_always_recalled(world: AnyWorld) -> None:
+    """They were stored with other words."""
+    async with remembering(world) as it:
+        for text in ("The person wishes: Always answer in French.", "Has a boat."):
+            await it.engine.memory_facts.add(text)
+        assert await recalled(it, "What is seven times six?") == ["The person wishes: Always answer in French."]
 
 
 async def test_a_fact_that_changes_is_superseded(world: AnyWorld) -> None:
@@ -118,9 +126,9 @@ async def test_a_fact_that_changes_is_superseded(world: AnyWorld) -> None:
         await it.engine.memory_facts.change(old.id, pinned=True)
         sid = await tell(it, "I moved to Berlin.")
         new = await the(it, "lives")
-        assert (new.id, new.text, new.session_id, new.pinned) == (old.id, "The person lives in Berlin.", sid, True)
+        assert (new.id, new.text, new.session_id, new.pinned) == (old.id, "Lives in Berlin.", sid, True)
         assert await known(it, "bonn") == []
-        assert "The person lives in Berlin." in await recalled(it, "Where do I live?")
+        assert "Lives in Berlin." in await recalled(it, "Where do I live?")
 
 
 async def test_an_older_fact_does_not_supersede_a_newer_one(world: AnyWorld) -> None:
@@ -130,7 +138,7 @@ async def test_an_older_fact_does_not_supersede_a_newer_one(world: AnyWorld) -> 
         it.world.clock.advance(60.0)
         await tell(it, "I live in Berlin.")
         await it.boundaries.commit(late)
-        assert await known(it) == ["The person lives in Berlin."]
+        assert await known(it) == ["Lives in Berlin."]
 
 
 async def test_a_repeated_statement_is_one_fact(world: AnyWorld) -> None:
@@ -177,13 +185,13 @@ async def test_facts_can_be_changed_pinned_and_erased(world: AnyWorld) -> None:
     async with remembering(world) as it:
         await tell(it, "I live in Bonn.", "My dog is called Rex.")
         home, dog = await the(it, "bonn"), await the(it, "rex")
-        changed = await it.engine.memory_facts.change(home.id, text="  The person lives in Porto, by the river.  ")
-        assert (changed.id, changed.text) == (home.id, "The person lives in Porto, by the river.")
+        changed = await it.engine.memory_facts.change(home.id, text="  Lives in Porto, by the river.  ")
+        assert (changed.id, changed.text) == (home.id, "Lives in Porto, by the river.")
         assert await known(it, "bonn") == []
-        assert await known(it, "river por") == ["The person lives in Porto, by the river."]
-        assert await recalled(it, "Which river is near?") == ["The person lives in Porto, by the river."]
+        assert await known(it, "river por") == ["Lives in Porto, by the river."]
+        assert await recalled(it, "Which river is near?") == ["Lives in Porto, by the river."]
         await it.engine.memory_facts.change(dog.id, pinned=True)
-        assert (await recalled(it, "Explain quantum chromodynamics")) == ["The person's dog is called Rex."]
+        assert (await recalled(it, "Explain quantum chromodynamics")) == ["Dog: Rex."]
         await it.engine.memory_facts.change(dog.id, pinned=False)
         assert await recalled(it, "Explain quantum chromodynamics") == []
         await it.engine.memory_facts.delete(home.id)
@@ -196,12 +204,12 @@ async def test_an_edit_is_not_undone_by_earlier_turns(world: AnyWorld) -> None:
         await tell(it, "I live in Bonn.")
         late = await tell(it, "I live in Rome.", commit=False)
         it.world.clock.advance(60.0)
-        await it.engine.memory_facts.change((await the(it, "bonn")).id, text="The person lives in Porto.")
+        await it.engine.memory_facts.change((await the(it, "bonn")).id, text="Lives in Porto.")
         await it.boundaries.commit(late)
-        assert await known(it) == ["The person lives in Porto."]
+        assert await known(it) == ["Lives in Porto."]
         it.world.clock.advance(60.0)
         await tell(it, "I live in Oslo.")
-        assert await known(it) == ["The person lives in Oslo."]
+        assert await known(it) == ["Lives in Oslo."]
 
 
 async def test_an_edited_fact_is_not_stored_again(world: AnyWorld) -> None:
@@ -227,7 +235,7 @@ async def test_facts_of_another_owner_are_not_accessible(world: AnyWorld) -> Non
         with pytest.raises(InvalidInputError):
             await it.engine.memory_facts.change(fact.id, text="   ")
         assert await it.engine.memory_facts.list(stranger) == []
-        assert await known(it) == ["The person lives in Bonn."]
+        assert await known(it) == ["Lives in Bonn."]
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -242,8 +250,8 @@ async def test_a_deleted_session_is_remembered_or_forgotten(world: AnyWorld, for
         with anyio.fail_after(GUARD):
             while await it.store.inner.read(lambda tx: tx.session(sid)) is not None:
                 await it.tick()
-        kept = [] if forget else ["The person is 34 years old.", "The person lives in Bonn."]
-        assert sorted(await known(it)) == sorted(["The person likes olives.", *kept])
+        kept = [] if forget else ["34 years old.", "Lives in Bonn."]
+        assert sorted(await known(it)) == sorted(["Likes olives.", *kept])
 
 
 async def test_an_incognito_session_learns_and_recalls_nothing(world: AnyWorld) -> None:
@@ -253,7 +261,7 @@ async def test_an_incognito_session_learns_and_recalls_nothing(world: AnyWorld) 
         sid = (await it.engine.sessions.create(memory="none")).id
         await it.turn(sid, "I live in Bonn. What is my name?")
         await it.boundaries.commit(sid)
-        assert await known(it) == ["The person's name is Anna."]
+        assert await known(it) == ["Name: Anna."]
         assert not any(isinstance(part, RememberedPart) for part in (await it.answer(sid)).parts)
 
 
@@ -262,8 +270,8 @@ async def test_a_model_extracts_and_sees_known_facts(world: AnyWorld) -> None:
     prompts: list[str] = []
     answers = iter(
         [
-            json.dumps([{"turn": 1, "about": "Home town", "fact": "The person lives in Bonn."}]),
-            json.dumps([{"turn": 2, "about": "home town", "fact": "The person lives in Oslo."}]),
+            json.dumps([{"turn": 1, "about": "Home town", "fact": "Lives in Bonn."}]),
+            json.dumps([{"turn": 2, "about": "home town", "fact": "Lives in Oslo."}]),
         ]
     )
 
@@ -283,7 +291,7 @@ async def test_a_model_extracts_and_sees_known_facts(world: AnyWorld) -> None:
         await it.boundaries.commit(sid)
         fact = await the(it, "oslo")
         assert (fact.id, fact.message_id) == (first.id, run.message_id)
-        assert "The person lives in Bonn." in prompts[1]
+        assert "Lives in Bonn." in prompts[1]
 
 
 @pytest.mark.parametrize("answer", ["no JSON at all", "fails"])
@@ -305,7 +313,7 @@ async def test_rules_replace_a_model_with_an_invalid_answer(world: AnyWorld, ans
             assert (status.dirty_turns, await known(it)) == (1, [])
             assert "the model is unreachable" in (status.last_error or "")
         else:
-            assert (status.dirty_turns, await known(it)) == (0, ["The person lives in Bonn."])
+            assert (status.dirty_turns, await known(it)) == (0, ["Lives in Bonn."])
 
 
 async def test_facts_of_another_node_are_recalled(world: AnyWorld) -> None:
@@ -315,7 +323,7 @@ async def test_facts_of_another_node_are_recalled(world: AnyWorld) -> None:
         assert await other.find(LOCAL, "Where do I live?") == []
         await tell(it, "I live in Bonn.")
         (fact,) = await other.find(LOCAL, "Where do I live?")
-        await it.engine.memory_facts.change(fact.id, text="The person lives in Porto.")
-        assert [found.text for found in await other.find(LOCAL, "Where do I live?")] == ["The person lives in Porto."]
+        await it.engine.memory_facts.change(fact.id, text="Lives in Porto.")
+        assert [found.text for found in await other.find(LOCAL, "Where do I live?")] == ["Lives in Porto."]
         await it.engine.memory_facts.delete(fact.id)
         assert await other.find(LOCAL, "Where do I live?") == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agents.scripted import Say, ScriptedAgent
+from holdfast.agents.scripted_agent import Say, ScriptedAgent
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import ReasoningPart, RememberedPart, TextPart
 from holdfast.memory.openviking import OpenVikingError
@@ -33,7 +33,7 @@ def batch(count: int) -> MemoryBatch:
 async def remembering() -> AsyncIterator[tuple[Running, FakeOpenViking]]:
     async with fake_openviking() as there, connected(there.url, "secret") as provider:
         table = ProviderTable({"openviking": provider}, "openviking")
-        settings = replace(QUICK, flush=5.0)
+        settings = replace(QUICK, flush_time=5.0)
         async with running(ScriptedAgent([Say("ok")]), World(), settings, memory=table) as it:
             yield it, there
 

@@ -19,21 +19,21 @@ def turn(text: str, n: int = 1) -> RememberedTurn:
 @pytest.mark.parametrize(
     ("said", "facts"),
     [
-        ("Hi, my name is Anna Schmidt and I live in New York.", ["name is Anna Schmidt", "lives in New York"]),
-        ("I moved to Berlin last year.", ["lives in Berlin"]),
-        ("I'm originally from the Netherlands.", ["comes from the Netherlands"]),
-        ("I work as a carpenter, and I work for Siemens.", ["works for Siemens", "works as carpenter"]),
-        ("My birthday is on 3 May 1990.", ["birthday is on 3 May 1990"]),
-        ("I'm 34 years old.", ["is 34 years old"]),
-        ("My wife's name is Clara.", ["wife is called Clara"]),
-        ("my favourite colour is dark green.", ["favourite colour is dark green"]),
+        ("Hi, my name is Anna Schmidt and I live in New York.", ["Name: Anna Schmidt", "Lives in New York"]),
+        ("I moved to Berlin last year.", ["Lives in Berlin"]),
+        ("I'm originally from the Netherlands.", ["Comes from the Netherlands"]),
+        ("I work as a carpenter, and I work for Siemens.", ["Works for Siemens", "Works as carpenter"]),
+        ("My birthday is on 3 May 1990.", ["Birthday: 3 May 1990"]),
+        ("I'm 34 years old.", ["34 years old"]),
+        ("My wife's name is Clara.", ["Wife: Clara"]),
+        ("my favourite colour is dark green.", ["Favourite colour: dark green"]),
         ("I'm allergic to peanuts and shellfish.", ["allergic to peanuts and shellfish"]),
-        ("I really love hiking but I hate olives.", ["likes hiking", "does not like olives"]),
-        ("I prefer tea over coffee because it is mild.", ["prefers tea over coffee"]),
-        ("My dentist appointment is on Tuesday at 10:30.", ["dentist appointment is on Tuesday at 10:30"]),
-        ("Please remember that my car is blue.", ["asked to remember: my car is blue"]),
-        ("Remember: my name is Bea.", ["name is Bea"]),
-        ("From now on, always answer in German.", ["wishes: always answer in German"]),
+        ("I really love hiking but I hate olives.", ["Likes hiking", "Does not like olives"]),
+        ("I prefer tea over coffee because it is mild.", ["Prefers tea over coffee"]),
+        ("My dentist appointment is on Tuesday at 10:30.", ["Dentist appointment: Tuesday at 10:30"]),
+        ("Please remember that my car is blue.", ["Asked to remember: my car is blue"]),
+        ("Remember: my name is Bea.", ["Name: Bea"]),
+        ("From now on, always answer in German.", ["Wishes: always answer in German"]),
     ],
 )
 def test_statements_about_oneself_are_facts(said: str, facts: list[str]) -> None:
@@ -71,15 +71,15 @@ def test_other_sentences_are_skipped(said: str) -> None:
 def test_text_below_a_quotation_counts() -> None:
     """A quotation ends with its line, and a page of empty lines is read quickly."""
     said = "> I live in Quotes\n  > and like tea" + "\n" * 200_000 + "I live in Rome."
-    assert [draft.text for draft in extract([turn(said)])] == ["The person lives in Rome."]
+    assert [draft.text for draft in extract([turn(said)])] == ["Lives in Rome."]
 
 
 def test_the_last_fact_of_a_topic_counts() -> None:
     """Within a batch, a later fact replaces an earlier one with the same topic and names its own turn."""
     facts = to_facts(extract([turn("I live in Bonn.", 1), turn("I love olives.", 1), turn("I live in Berlin.", 2)]))
     assert [(fact.key, fact.text, fact.message_id) for fact in facts] == [
-        ("home", "The person lives in Berlin.", "msg_2"),
-        ("opinion olives", "The person likes olives.", "msg_1"),
+        ("home", "Lives in Berlin.", "msg_2"),
+        ("opinion olives", "Likes olives.", "msg_1"),
     ]
 
 

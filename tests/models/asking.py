@@ -104,7 +104,7 @@ async def client_at(url: str, **policy: Any) -> AsyncIterator[OpenAIModel]:
 
 
 def joined(deltas: Sequence[Event]) -> list[Event]:
-    """Neighbouring deltas of one kind put together, and those of calls that are written at the same time, call by call:
+    """Neighboring deltas of one kind put together, and those of calls that are written at the same time, call by call:
     what any cutting of the same bytes has in common."""
     result: list[Event] = []
     for delta in deltas:

@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -87,7 +89,7 @@ def test_any_bytes_end_in_an_answer_or_in_trouble(data: bytes, at: list[int]) ->
 
 
 def test_deltas_that_arrive_together_are_gathered() -> None:
-    """Neighbouring text is one delta: the cost of an event is paid once."""
+    """Neighboring text is one delta: the cost of an event is paid once."""
     stream = ChatCompletionStream()
     lines = [delta(reasoning="a"), delta(reasoning="b"), delta(content="c"), delta(content="d")]
     data = b"".join(map(event, lines))
@@ -169,3 +171,62 @@ def test_words_before_a_line_that_is_too_long_are_kept() -> None:
         assert stream.error is not None
         assert stream.error.code == "protocol"
         assert stream.feed(words) == ()
+
+
+BEGUN = event(delta(content="Half"))
+EMPTY = b'{"choices":[' + b"{}," * 200_000 + b"{}]}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"data: " + EMPTY + b"\n\n",
+        b"data: " + EMPTY.replace(b"[", b"[\ndata: ") + b"\n\n",
+        b'data: {"a":[' + b'"",' * 100_000 + b'""]}\n\n',
+        b'data: {"\x01":"\x02","a":[' + b"[]," * 200_000 + b'"\x01"]}\n\n',
+        b"data: {}\n" * 30_000 + b"\n",
+    ],
+    ids=["structure", "two lines", "strings", "control characters", "lines"],
+)
+def test_an_event_of_too_many_values_is_not_parsed(data: bytes) -> None:
+    """L6: nothing else runs while an event is parsed; what came before it was given out."""
+    stream = ChatCompletionStream()
+    assert stream.feed(BEGUN + data) == [TextDelta("Half")]
+    assert stream.error is not None
+    assert stream.error.code == "protocol"
+
+
+def test_a_whole_answer_of_too_many_values_is_not_parsed() -> None:
+    """L6: the same for an answer that is no stream."""
+    stream = ChatCompletionStream()
+    assert stream.read_whole(EMPTY) == ()
+    assert stream.error is not None
+    assert "too many values" in stream.error.detail
+
+
+def test_a_large_event_of_text_is_read() -> None:
+    """A long text, with quotation marks and brackets, is one value; chunks without blank lines between them are not one
+    event."""
+    text = '[],{"' * 100_000
+    stream = ChatCompletionStream()
+    assert stream.feed(BEGUN + event(delta(content=text)) + event(delta(finish="stop"))) == [TextDelta("Half" + text)]
+    lines = b"data: " + json.dumps(delta(content="x")).encode() + b"\n"
+    stream = ChatCompletionStream()
+    assert stream.feed(lines * 10_000 + b"\n") == [TextDelta("x" * 10_000)]
+
+
+def test_pieces_of_reasoning_details_are_joined_in_linear_time() -> None:
+    """L6: a long block is not copied again with each of its pieces."""
+    first, piece = [
+        event({"choices": [{"delta": {"reasoning_details": [{"type": "t", "text": text}]}}]})
+        for text in ("x" * 3_000_000, "y")
+    ]
+    stream = ChatCompletionStream()
+    began = time.process_time()
+    stream.feed(first)
+    for _ in range(100):
+        stream.feed(piece * 400)
+    took = time.process_time() - began
+    (found,) = [d for d in stream.feed(event(delta(content="So."))) if isinstance(d, ReasoningDelta) and d.provider]
+    assert found.provider == {"reasoning_details": [{"type": "t", "text": "x" * 3_000_000 + "y" * 40_000}]}
+    assert took < 1.0

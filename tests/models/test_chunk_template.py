@@ -92,7 +92,7 @@ def test_chunks_of_a_template_are_not_parsed() -> None:
 
 
 def test_text_that_stands_elsewhere_too_teaches_nothing() -> None:
-    """Where it cannot be told which of two places the text is from, or more than text is said, nothing is learnt."""
+    """Where it cannot be told which of two places the text is from, or more than text is said, nothing is learned."""
     made: list[Any] = [
         {"id": "a", **delta(content="a")},
         delta(content='"'),

@@ -117,7 +117,7 @@ async def test_a_stream_that_cannot_be_read_keeps_no_other_from_it(caplog: pytes
     for _ in range(2):
         await asyncio.sleep(0)
     assert read == [1, 2]
-    assert "Handling the data of a stream failed" in caplog.text
+    assert "data of a model's stream could not" in caplog.text
 
 
 async def test_a_reader_that_has_its_own_task_cancelled(caplog: pytest.LogCaptureFixture) -> None:

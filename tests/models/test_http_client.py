@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+import ipaddress
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -26,6 +28,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})], ids=["asyncio", "uvloop"]),
 ]
+PACKED = {"Content-Encoding": "gzip"}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -88,9 +91,11 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         ([Raw(CHUNKED + b"2;ext=1\r\nok\r\n0\r\nTrailer: x\r\n\r\n")], b"ok"),
         ([Raw(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok")], b"ok"),
         ([*[Raw(OK[n : n + 1]) for n in range(len(OK))]], b"ok"),
-        ([Head(200, {"Content-Encoding": "gzip"}), Chunk(gzip.compress(b"packed")), End()], b"packed"),
+        ([Head(200, PACKED), Chunk(gzip.compress(b"packed")), End()], b"packed"),
+        ([Head(200, PACKED), *[Chunk(bytes([byte])) for byte in gzip.compress(b"packed")], End()], b"packed"),
+        ([Head(200, PACKED), Chunk(gzip.compress(b"packed") + b"rest"), Chunk(b"more"), End()], b"packed"),
     ],
-    ids=["interim", "until closed", "no content", "trailer", "bare LF", "byte by byte", "gzip"],
+    ids=["interim", "until closed", "no content", "trailer", "bare LF", "byte by byte", "gzip", "gzip bytes", "rest"],
 )
 async def test_every_framing_is_read(script: Script, body: bytes) -> None:
     """A body ends by length, by chunks or with the connection; interim responses are skipped."""
@@ -107,9 +112,10 @@ async def test_every_framing_is_read(script: Script, body: bytes) -> None:
         ([Raw(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")], "protocol", "not valid HTTP"),
         ([Raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n!")], "protocol", "valid"),
         ([Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n")], "protocol", "br"),
-        ([Head(200, {"Content-Encoding": "gzip"}), Chunk(gzip.compress(b"\0" * 50_000_000))], "protocol", "too large"),
+        ([Head(200, PACKED), Chunk(gzip.compress(b"packed")[:8] + b"?" * 100)], "protocol", "cannot be decoded"),
+        ([Raw(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1_001 + b"\r\n")], "protocol", "more than 1,000 headers"),
     ],
-    ids=["endless header", "endless trailer", "short body", "bad length", "upgrade", "brotli", "gzip bomb"],
+    ids=["endless header", "endless trailer", "short body", "bad length", "upgrade", "brotli", "no gzip", "headers"],
 )
 async def test_a_hostile_server_cannot_exhaust_the_client(script: Script, code: str, words: str) -> None:
     """E1: what is endless, cut off or invalid is an error with a reason, and the connection is closed."""
@@ -117,6 +123,59 @@ async def test_a_hostile_server_cannot_exhaust_the_client(script: Script, code: 
         with pytest.raises(HttpError, match=words) as caught:
             await get(client, up.url)
         assert caught.value.error.code == code
+        await up.closed()
+
+
+async def test_a_compressed_body_is_inflated_as_it_is_read() -> None:
+    """L6: a few bytes that expand to many are read in small pieces, between which everything else runs."""
+    size, pieces, turns = 30_000_000, list[int](), 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    script: Script = [Head(200, PACKED), Chunk(gzip.compress(b"\0" * size)), End()]
+    async with upstream(script) as up, http() as client, anyio.create_task_group() as tasks:
+        response = await client.request("GET", URL(up.url), {})
+        tasks.start_soon(count_turns)
+        while piece := await response.read():
+            pieces.append(len(piece))
+            if len(pieces) == 1:
+                turns = 0
+        tasks.cancel_scope.cancel()
+    assert sum(pieces) == size
+    assert max(pieces) <= http_connection.MAX_INFLATED
+    assert turns >= len(pieces) - 1
+
+
+async def test_all_that_has_arrived_of_a_compressed_body_is_read() -> None:
+    """X1: zlib may keep some of what it has decoded, which is not left there until more arrives."""
+    packer = zlib.compressobj(9)
+    packed = (packer.compress(b"\0" * (http_connection.MAX_INFLATED + 760)) + packer.flush(zlib.Z_SYNC_FLUSH))[:-5]
+    size = len(zlib.decompressobj().decompress(packed))
+    script: Script = [Head(200, {"Content-Encoding": "deflate"}), Chunk(packed), Hang()]
+    async with upstream(script) as up, http() as client:
+        response = await client.request("GET", URL(up.url), {})
+        with anyio.fail_after(GUARD):
+            while size > 0:
+                size -= len(await response.read())
+        response.abort()
+
+
+async def test_a_compressed_body_that_expands_is_not_read_ahead() -> None:
+    """Back-pressure: while it is inflated, the compressed rest stays within the limit."""
+    packer = zlib.compressobj(9)
+    endless = Chunk(packer.compress(b"\0" * 60_000_000) + packer.flush(zlib.Z_SYNC_FLUSH))
+    async with upstream([Head(200, {"Content-Encoding": "deflate"}), Forever(endless)]) as up, http() as client:
+        response = await client.request("GET", URL(up.url), {})
+        for _ in range(50):
+            assert len(await response.read()) <= http_connection.MAX_INFLATED
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        assert response._size < 4 * http_connection.HIGH_WATER
+        response.abort()
         await up.closed()
 
 
@@ -175,6 +234,18 @@ async def test_a_stale_connection_is_replaced() -> None:
         assert (up.connections, len(up.exchanges)) == (2, 3)
 
 
+async def test_a_request_with_an_effect_is_sent_once() -> None:
+    """A server that closes a reused connection may have taken the request: one that must not be repeated gets a
+    connection of its own."""
+    async with upstream(answers(200, b"1"), [Close()], answers(200, b"2")) as up, http() as client:
+        assert await get(client, up.url) == b"1"
+        with pytest.raises(HttpError, match="without an answer"):
+            await client.request("POST", URL(up.url), {}, b"{}", may_repeat=False)
+        assert (up.connections, len(up.exchanges)) == (2, 2)
+        response = await client.request("POST", URL(up.url), {}, b"{}", may_repeat=False)
+        assert await read_all(response) == b"2"
+
+
 async def test_nothing_is_sent_again_after_a_byte_of_the_response() -> None:
     """Once the server has begun to answer, a request may have taken effect."""
     async with upstream(answers(200, b"1"), [Raw(b"H"), Close()], answers(200, b"2")) as up, http() as client:
@@ -194,7 +265,7 @@ async def test_a_connection_with_extra_bytes_is_not_reused(extra: bytes) -> None
 
 
 async def test_an_idle_connection_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that nobody uses does not stay open for ever."""
+    """A connection that nobody uses does not stay open forever."""
     monkeypatch.setattr("holdfast.models.http_client.KEEP_ALIVE", 0.01)
     async with upstream(answers(200, b"ok")) as up, http() as client:
         await get(client, up.url)
@@ -222,6 +293,33 @@ async def test_ipv6_and_names_are_connected_to() -> None:
         assert await get(client, f"http://localhost:{port}/") == b"ok"
         assert await get(client, f"http://me:pass@127.0.0.1:{port}/") == b"ok"
     assert b"Authorization: Basic bWU6cGFzcw==" in seen[2]
+
+
+def link_local_address() -> str | None:
+    """One of this machine, with its network interface."""
+    try:
+        lines = [line.split() for line in Path("/proc/net/if_inet6").read_text().splitlines()]
+    except OSError:
+        return None
+    found = ((ipaddress.IPv6Address(bytes.fromhex(line[0])), line[-1]) for line in lines)
+    return next((f"{address}%{interface}" for address, interface in found if address.is_link_local), None)
+
+
+async def test_a_link_local_address_keeps_its_interface() -> None:
+    """Without the interface the address leads nowhere; other machines are not told its name."""
+    host = link_local_address()
+    if host is None:
+        pytest.skip("no link-local address on this machine")
+    heads: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK)
+
+    async with serving(handle, host=host) as port, http() as client:
+        for separator in ("%", "%25"):  # as people write it, and as the standard does
+            assert await get(client, f"http://[{host.replace('%', separator)}]:{port}/") == b"ok"
+    assert f"Host: [{host.partition('%')[0]}]:{port}\r\n".encode() in heads[0]
 
 
 async def test_a_name_that_does_not_exist() -> None:

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.models import model_listings
-from holdfast.models.model_listings import pick_default
+from holdfast.models.model_listings import ListedModel, pick_default, unique
 
 NAMES = ("id", "name", "data", "models", "meta", "type", "capabilities", "architecture", "supported_parameters")
 MORE = ("input_modalities", "model_info", "x.context_length", "parameters", "context_length", "max_input_tokens")
@@ -62,3 +62,27 @@ def test_the_model_to_begin_with() -> None:
     assert pick_default(["b-mini-old", "a", "b-mini"], ("b",)) == "b-mini"
     assert pick_default(["z", "a"], ("b",)) == "z"
     assert pick_default([], ("b",)) is None
+
+
+def test_a_list_has_an_end() -> None:
+    """L6: so many entries are read, and names and titles are no longer than people read."""
+    many = [{"id": f"m{n}", "name": f"m{n}", "supportedGenerationMethods": ["generateContent"]} for n in range(3_000)]
+    long = [{"id": "x" * 1_000_000, "name": "x" * 1_000_000}, {"id": "m", "name": "t" * 1_000_000}]
+    for read in (model_listings.from_openai, model_listings.from_anthropic, model_listings.from_google):
+        assert len(read({"data": many, "models": many})) == model_listings.MAX_MODELS
+    assert len(model_listings.from_ollama({"models": many})) == model_listings.MAX_MODELS
+    (found,) = model_listings.from_openai({"data": long})
+    assert (found.name, len(found.title)) == ("m", 300)
+    assert [model.title for model in model_listings.from_openai({"data": [{"id": "m", "name": {"a": 1}}]})] == ["m"]
+
+
+def test_a_name_is_listed_once() -> None:
+    """The first entry counts."""
+    models = [ListedModel("a", "A"), ListedModel("b", "B"), ListedModel("a", "Another")]
+    assert [model.title for model in unique(models)] == ["A", "B"]
+
+
+def test_an_absurd_context_is_none() -> None:
+    """E1: a number that Python refuses to read is not one."""
+    shown = {"parameters": "num_ctx " + "9" * 5_000, "details": {}}
+    assert model_listings.from_ollama_show("m", shown) == ListedModel("m", "m")

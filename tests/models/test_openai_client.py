@@ -149,7 +149,7 @@ async def test_nobody_there() -> None:
         async with client_at(url, attempts=2, sleep=naps) as model:
             got = await outcome(model)
     assert got.code == "unavailable"
-    assert "Could not reach" in str(got.failed)
+    assert "Can't reach" in str(got.failed)
     assert "127.0.0.1" in str(got.failed)
     assert len(naps.slept) == 1
 

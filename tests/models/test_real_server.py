@@ -42,7 +42,7 @@ def port() -> Iterator[int]:
 @pytest.fixture
 async def model(port: int) -> AsyncIterator[Model]:
     """Found on its port, it is the default."""
-    settings = CatalogSettings(ports={"llamacpp": port}, local_timeout=GUARD)
+    settings = CatalogSettings(ports={"llamacpp": port}, list_timeout=GUARD)
     async with ModelCatalog(settings, FakeClock()) as catalog:
         name = await catalog.default()
         assert name in [info.id for info in await catalog.list()]

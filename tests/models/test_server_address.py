@@ -21,6 +21,7 @@ from holdfast.models.server_address import candidates, ollama_from_environment, 
         ("http://box:99999", None),
         ("http://", None),
         ("https://box/v1?key=x", None),
+        ("not a url at all", None),
         ("", None),
     ],
 )

@@ -5,8 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
+from holdfast.models.chat_completion_stream import failed_body
 from holdfast.models.provider_config import ProviderConfig
-from holdfast.models.upstream_errors import Code, UpstreamError, explain, from_error, quote
+from holdfast.models.upstream_errors import Code, UpstreamError, describe, explain, from_error, quote
 
 ACME = ProviderConfig(
     name="Acme", base_url="https://api.acme.example", key_name="ACME_API_KEY", api_key="sk-secret-123456"
@@ -48,6 +49,28 @@ def test_errors_are_told_apart(error: Any, status: int | None, code: Code, retry
     assert (found.code, found.retry) == (code, retry)
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ({"message": "Unsupported value: 'temperature' does not support 0.3 with this model."}, "temperature"),
+        ({"message": "Not for this model.", "param": "top_p"}, "top_p"),
+        ({"message": "max_completion_tokens: 99999 > 8192, with temperature 1"}, "max_tokens"),
+        ({"message": "Unknown name 'reasoning.effort'", "code": 400}, "reasoning_effort"),
+    ],
+)
+def test_a_setting_that_the_model_rejects_is_named(error: Any, code: str) -> None:
+    """The page offers to change this setting of the chat, or to leave it out."""
+    failed = explain(from_error(error, 400), ACME, "picky")
+    assert failed.code == f"unsupported-{code}"
+    assert str(failed).startswith(f"picky does not accept this {code.replace('_', ' ')} (")
+
+
+def test_a_word_that_contains_a_settings_name_is_no_setting() -> None:
+    """Nor is one in an error that is not about the request."""
+    assert from_error({"message": "Bad my_temperature_probe tool"}, 400).setting is None
+    assert from_error({"message": "Overloaded by temperature"}, 503).setting is None
+
+
 @pytest.mark.parametrize("code", get_args(Code))
 def test_every_failure_is_a_sentence_to_act_on(code: Code) -> None:
     """What happened, why, and what to do; the code to the outside is one of the port's."""
@@ -55,7 +78,7 @@ def test_every_failure_is_a_sentence_to_act_on(code: Code) -> None:
     sentence = str(failed)
     assert "the reason" in sentence
     assert sentence.endswith(".")
-    assert any(verb in sentence for verb in ("Check", "Try", "Choose", "Compact"))
+    assert any(verb in sentence for verb in ("Check", "Try", "Choose", "Summarize"))
     assert failed.code in set(get_args(Code)) - {"not-found"}
 
 
@@ -78,20 +101,37 @@ def test_an_unavailable_provider_is_told_from_an_unreachable_one() -> None:
     """The provider's own error is quoted; without a connection, the address is named."""
     failed = explain(from_error({"message": "The server had an error."}, 500), ACME, "big-model")
     assert str(failed) == 'Acme returned an error: "The server had an error". Try again in a minute.'
+    failed_once = describe(from_error({"message": "The server had an error."}, 500), ACME, "big-model")
+    assert failed_once == 'Acme returned an error: "The server had an error".'  # it is being asked again
     lost = explain(UpstreamError("unavailable", "host not found", source="connection"), ACME, "big-model")
-    assert str(lost) == "Could not reach Acme (api.acme.example): host not found. Try again in a minute."
+    assert str(lost) == "Can't reach Acme (api.acme.example): host not found. Try again in a minute."
     assert {failed.code, lost.code} == {"unavailable"}
+
+
+@pytest.mark.parametrize(("name", "shown"), [("localhost-8978", "localhost-8978"), ("mine", "mine (localhost:8978)")])
+def test_a_server_of_ones_own_that_does_not_run(name: str, shown: str) -> None:
+    """Whoever runs the server is told to start it, and its address is not repeated where the name says it."""
+    own = ProviderConfig(name=name, base_url="http://localhost:8978/v1")
+    refused = explain(UpstreamError("unavailable", "connection refused", source="connection"), own, "big-model")
+    assert str(refused) == f"Can't reach {shown}. Check that it is running."
 
 
 def test_a_missing_key_is_not_called_wrong() -> None:
     """Where no key is set, people are told to set one, not to check it."""
     keyless = replace(ACME, api_key=None)
     sentence = str(explain(UpstreamError("auth", "Unauthorized"), keyless, "big-model"))
-    assert "needs an API key, and none is set" in sentence
-    assert "rejected" not in sentence
+    assert sentence == "Acme needs an API key. Add it in Settings → Models."
 
 
 def test_a_broken_answer_can_be_continued() -> None:
     """A connection that breaks in the middle of an answer says so, and what to do."""
     broken = UpstreamError("unavailable", "the connection broke", retry=True, source="answer")
     assert "Acme broke in the middle of the answer. Continue it" in str(explain(broken, ACME, "big-model"))
+
+
+def test_only_the_beginning_of_an_error_is_looked_at() -> None:
+    """L6: looking for words takes long in megabytes of them."""
+    found = from_error({"message": "Overloaded. " + "x" * 5_000_000, "type": ["y" * 5_000_000]})
+    assert (found.code, len(found.detail)) == ("unavailable", 4_000)
+    body = b'{"error": {"message": "' + b"x" * 5_000_000 + b'"}}'
+    assert failed_body(500, body, None).detail.startswith('{"error": {"message": "xxx')

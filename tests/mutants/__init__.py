@@ -1,4 +1,4 @@
-"""Bugs on purpose: each patch breaks one behaviour, and a test that names the behaviour's id must notice.
+"""Bugs on purpose: each patch breaks one behavior, and a test that names the behavior's id must notice.
 
 A patch is `<ID>-<name>.patch`: three lines that say what it is, then a unified diff against `src`:
 

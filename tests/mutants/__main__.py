@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.witness import REPORT, Report
+from tests.mutants.report_plugin import REPORT, Report
 
 ROOT: Final = Path(__file__).parents[2]
 COPIED: Final = ("src", "tests", "pyproject.toml")
@@ -67,7 +67,7 @@ def read(path: Path) -> Mutant:
 
 
 def absent(mutants: Sequence[Mutant]) -> Iterator[str]:
-    """Behaviours and guards that nobody breaks."""
+    """Behaviors and guards that nobody breaks."""
     yield from sorted(IDS - {mutant.id for mutant in mutants if mutant.name not in GUARDS})
     yield from sorted(GUARDS - {mutant.name for mutant in mutants})
 
@@ -144,7 +144,7 @@ def apply(patch: Path, code: Path) -> None:
 
 
 def run(code: Path, tests: str) -> tuple[int, Report, str]:
-    """pytest on this copy: its exit code, what the witness saw, and the end of what it printed."""
+    """pytest on this copy: its exit code, what the plugin reported, and the end of what it printed."""
     with tempfile.TemporaryDirectory(dir=code) as scratch:
         report = Path(scratch) / "report.json"
         environment = {
@@ -153,7 +153,7 @@ def run(code: Path, tests: str) -> tuple[int, Report, str]:
             "PYTHONDONTWRITEBYTECODE": "1",
             REPORT: str(report),
         }
-        options = ["-ptests.mutants.witness", "-pno:cacheprovider", "-q", "--no-header", "--maxfail=1"]
+        options = ["-ptests.mutants.report_plugin", "-pno:cacheprovider", "-q", "--no-header", "--maxfail=1"]
         limits = [f"--timeout={TEST_GUARD}", f"--basetemp={scratch}/files"]
         command = [sys.executable, "-m", "pytest", *options, *limits, *shlex.split(tests)]
         try:

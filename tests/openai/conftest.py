@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from openai import OpenAI
 
-from tests.chat.conftest import chat_nursery, shared, start, up
+from tests.chat.conftest import chat_forker, shared, start, up
 from tests.http.client import Served
 from tests.http.streams import GUARD
 
-__all__ = ["chat_nursery", "shared", "start", "up"]
+__all__ = ["chat_forker", "shared", "start", "up"]
 
 
 def client_of(served: Served, **how: object) -> OpenAI:

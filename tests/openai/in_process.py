@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.agents.scripted import Action, Say
+from holdfast.agents.scripted_agent import Action, Say
 from holdfast.server.app import build
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.context import ApiContext, ServerLimits
@@ -27,7 +27,9 @@ async def fetching(
     async with running(list(script) or [Say("x")], files=FileStore(path / "files")) as it:
         fetch = FileFetcher(allowed=lambda address: True).fetch
         gate = Authenticator(KeyFile(path), it.world.clock)
-        inner = build(ApiContext(it.engine, gate, [("chat", True)], fetch_file=fetch, limits=ServerLimits(**limits)))
+        inner = build(
+            ApiContext(it.engine, gate, [("chat", True, True)], fetch_file=fetch, limits=ServerLimits(**limits))
+        )
 
         async def own_user() -> int:
             return os.geteuid()

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from tests.chat.stage import PROVIDER
+from tests.chat.model_server import PROVIDER
 from tests.upstream import End, Head, Script, delta, sse
 
 USAGE: Final = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}}

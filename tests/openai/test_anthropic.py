@@ -1,6 +1,7 @@
 """`/v1/messages` with Anthropic's own client."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,15 @@ import pytest
 from anthropic import Anthropic, APIStatusError, AuthenticationError, BadRequestError, NotFoundError, RateLimitError
 from starlette.exceptions import HTTPException
 
-from holdfast.agents.scripted import Hang as ScriptedHang
+from holdfast.agents.scripted_agent import Hang as ScriptedHang
 from holdfast.server import error_responses
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
 from tests.openai.in_process import fetching
 from tests.openai.scripts import calls_function, named, thinks_and_says
-from tests.taps import until
+from tests.storage_interceptors import until
 from tests.upstream import Hang, Head, answers, delta, says, sse
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -37,7 +38,7 @@ def claude(shared: Served) -> Iterator[Anthropic]:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_text_reasoning_and_usage(streamed: bool, claude: Anthropic, up: Stage) -> None:
+def test_text_reasoning_and_usage(streamed: bool, claude: Anthropic, up: ScriptedModelServer) -> None:
     """The blocks of a message arrive whole and streamed, and the parameters reach the model."""
     model = f"claude {streamed}"
     up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
@@ -60,7 +61,7 @@ def test_text_reasoning_and_usage(streamed: bool, claude: Anthropic, up: Stage) 
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_is_called_and_answered(streamed: bool, claude: Anthropic, up: Stage) -> None:
+def test_a_tool_is_called_and_answered(streamed: bool, claude: Anthropic, up: ScriptedModelServer) -> None:
     """The client gets the call and sends its result back with the history; the model sees both."""
     model = f"claude tools {streamed}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
@@ -90,8 +91,25 @@ def test_a_tool_is_called_and_answered(streamed: bool, claude: Anthropic, up: St
     assert (messages[2]["content"], messages[3]["content"]) == ("rain", "So?")
 
 
+@pytest.mark.parametrize("arguments", ['{"x":1e999}', '{"x":NaN}', '{"x":-Infinity}', '{"x":', "[1]", '{"x":' * 5000])
+def test_input_that_json_cannot_carry_is_passed_on_as_text(
+    arguments: str, shared: Served, up: ScriptedModelServer
+) -> None:
+    """E1: the response is JSON that every client can parse."""
+    model = f"claude input {arguments[:12]} {len(arguments)}"
+    up.play(model, calls_function(arguments))
+    body = {"model": named(model), "max_tokens": 50, "messages": HELLO, "tools": [TOOL]}
+    answer = shared.http.post("/v1/messages", json=body)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    (call,) = json.loads(answer.text, parse_constant=refuse)["content"]
+    assert (call["type"], call["input"]) == ("tool_use", {"invalid": arguments})
+
+
 @pytest.mark.parametrize("streamed", [False, True])
-def test_errors_have_their_status_and_shape(streamed: bool, claude: Anthropic, up: Stage) -> None:
+def test_errors_have_their_status_and_shape(streamed: bool, claude: Anthropic, up: ScriptedModelServer) -> None:
     """E1: a wrong call, an unknown model and a failing provider raise the errors that the client knows."""
     model = f"claude fails {streamed}"
     up.play(model, answers(429, {"error": {"message": "insufficient_quota"}}))
@@ -107,7 +125,7 @@ def test_errors_have_their_status_and_shape(streamed: bool, claude: Anthropic, u
     assert "messages[0].content[0].type" in str(refused.value.message)
 
 
-def test_a_failure_after_output_is_in_the_stream(claude: Anthropic, up: Stage) -> None:
+def test_a_failure_after_output_is_in_the_stream(claude: Anthropic, up: ScriptedModelServer) -> None:
     """E1: what was written is sent, then the error."""
     up.play("claude broke", [Head(), *sse(delta(content="Half"), {"error": {"message": "it broke"}}), Hang()])
     seen: list[str] = []
@@ -126,7 +144,7 @@ def test_tokens_are_estimated(claude: Anthropic) -> None:
     assert 0 < short < 1000 < long
 
 
-def test_an_image_reaches_the_model(shared: Served, claude: Anthropic, up: Stage) -> None:
+def test_an_image_reaches_the_model(shared: Served, claude: Anthropic, up: ScriptedModelServer) -> None:
     """An image that the model is not known to read is refused by name, as in the other calls."""
     data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
     source = {"type": "base64", "media_type": "image/png", "data": data}
@@ -135,7 +153,7 @@ def test_an_image_reaches_the_model(shared: Served, claude: Anthropic, up: Stage
         claude.messages.create(model=named("claude blind"), max_tokens=5, messages=said)
 
 
-def test_the_key_is_a_token_of_the_server(start: Start, up: Stage) -> None:
+def test_the_key_is_a_token_of_the_server(start: Start, up: ScriptedModelServer) -> None:
     """With a password, `x-api-key` must be a token."""
     served = start(password="secret enough")
     with pytest.raises(AuthenticationError):
@@ -209,7 +227,7 @@ async def test_a_cut_response_has_the_shape_of_the_format(streamed: bool, tmp_pa
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_structured_output_reaches_the_model(older: bool, claude: Anthropic, up: Stage) -> None:
+def test_structured_output_reaches_the_model(older: bool, claude: Anthropic, up: ScriptedModelServer) -> None:
     """The schema of the answer is passed on under both of its names, and so is the effort."""
     model = f"claude schema {older}"
     schema = {"type": "object", "properties": {"hours": {"type": "array", "items": {"type": "integer"}}}}

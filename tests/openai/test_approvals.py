@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from openai import BadRequestError, OpenAI
 
-from tests.chat.stage import Stage, calls
+from tests.chat.model_server import ScriptedModelServer, calls
 from tests.http.conftest import Start
 from tests.openai.conftest import client_of
 from tests.openai.scripts import named
@@ -29,7 +29,9 @@ def question_of(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_that_needs_approval_completes_the_response(streamed: bool, start: Start, up: Stage) -> None:
+def test_a_tool_that_needs_approval_completes_the_response(
+    streamed: bool, start: Start, up: ScriptedModelServer
+) -> None:
     """X5: the response ends with the request instead of waiting, its run waits, and an answer continues it, as often
     as it asks."""
     model = f"asks {streamed}"
@@ -69,7 +71,7 @@ def test_a_tool_that_needs_approval_completes_the_response(streamed: bool, start
         assert [event.sequence_number for event in replay] == list(range(len(replay)))
 
 
-def test_a_wrong_answer_is_refused(start: Start, up: Stage) -> None:
+def test_a_wrong_answer_is_refused(start: Start, up: ScriptedModelServer) -> None:
     """An answer to no request, or beside other input, is an error that names it."""
     served = start(more={"models": {"default": named("asked wrong")}})
     up.play("asked wrong", write("c1", "a.txt"), says("Done."))
@@ -85,7 +87,7 @@ def test_a_wrong_answer_is_refused(start: Start, up: Stage) -> None:
         assert refused.value.param == "input[0]"
 
 
-def test_an_agent_stops_when_its_client_leaves(start: Start, up: Stage) -> None:
+def test_an_agent_stops_when_its_client_leaves(start: Start, up: ScriptedModelServer) -> None:
     """L3: a response that is not complete is cancelled with its connection, although its run could wait."""
     served = start(more={"models": {"default": named("left")}})
     up.play("left", [Head(), *sse(delta(content="Half")), Hang()])

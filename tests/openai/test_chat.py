@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openai import APIError, BadRequestError, InternalServerError, OpenAI, RateLimitError
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.streams import said
 from tests.openai.scripts import CHAT_TOOL, TIDE, Tide, calls_function, named, thinks_and_says
@@ -15,7 +15,7 @@ from tests.upstream import Hang, Head, answers, delta, says, sse
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 
 
-def test_whole_and_streamed(client: OpenAI, up: Stage) -> None:
+def test_whole_and_streamed(client: OpenAI, up: ScriptedModelServer) -> None:
     """Text, reasoning and usage arrive whole and in chunks, and the parameters reach the model."""
     up.play("chat", thinks_and_says("Hm. ", "Good ", "morning."))
     settings: dict[str, Any] = {
@@ -50,7 +50,7 @@ def test_whole_and_streamed(client: OpenAI, up: Stage) -> None:
     assert chunks[-1].usage == whole.usage
 
 
-def test_typed_helper_and_structured_output(client: OpenAI, up: Stage) -> None:
+def test_typed_helper_and_structured_output(client: OpenAI, up: ScriptedModelServer) -> None:
     """The streaming helper parses the answer; `parse` sends the schema."""
     up.play("chat typed", thinks_and_says("", *TIDE))
     with client.chat.completions.stream(model=named("chat typed"), messages=HELLO, response_format=Tide) as stream:
@@ -64,7 +64,7 @@ def test_typed_helper_and_structured_output(client: OpenAI, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: Stage, shared: Served) -> None:
+def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """The client gets the call and sends its result back with the whole history; the model sees both."""
     model = f"chat tools {streamed}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
@@ -93,7 +93,7 @@ def test_function_tools_round_trip(streamed: bool, client: OpenAI, up: Stage, sh
     assert said(shown[3]) == "Rain."
 
 
-def test_history_of_the_call_becomes_the_session(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_history_of_the_call_becomes_the_session(client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """The messages of the call become those of a session; instructions in mid-conversation are moved to its beginning
     and reported."""
     up.play("adopted", says("Yes."))
@@ -110,7 +110,7 @@ def test_history_of_the_call_becomes_the_session(client: OpenAI, up: Stage, shar
     assert [said(m) for m in shared.messages(raw.headers["holdfast-session"])] == ["One", "Two", "Three?", "Yes."]
 
 
-def test_messages_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: Stage) -> None:
+def test_messages_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: ScriptedModelServer) -> None:
     """X5: neighbors of one role are not merged, and the arguments of earlier calls are not written anew."""
     up.play("as they are", says("Yes."))
     arguments = '{ "city":"Brest",  "n": 1.0 }'
@@ -137,7 +137,7 @@ def test_messages_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: 
     [(429, "slow down", RateLimitError), (400, "bad idea", BadRequestError), (401, "no such key", InternalServerError)],
 )
 def test_failure_before_the_first_output_has_a_status(
-    streamed: bool, status: int, problem: str, kind: type[APIError], client: OpenAI, up: Stage
+    streamed: bool, status: int, problem: str, kind: type[APIError], client: OpenAI, up: ScriptedModelServer
 ) -> None:
     """E1: a request that the model rejects fails with a status and a reason, streamed or not. A rejected key of the
     server's is not an authentication error of the client's."""
@@ -149,7 +149,9 @@ def test_failure_before_the_first_output_has_a_status(
     assert refused.value.response.headers["x-should-retry"] == "false"  # type: ignore[attr-defined]
 
 
-def test_failure_after_the_first_output_is_in_the_stream(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_failure_after_the_first_output_is_in_the_stream(
+    client: OpenAI, up: ScriptedModelServer, shared: Served
+) -> None:
     """E1: the output so far is sent, then the error; the run keeps the output."""
     up.play("chat broke", [Head(), *sse(delta(content="Half"), {"error": {"message": "it broke"}}), Hang()])
     raw = client.chat.completions.with_raw_response.create(model=named("chat broke"), messages=HELLO, stream=True)
@@ -160,7 +162,7 @@ def test_failure_after_the_first_output_is_in_the_stream(client: OpenAI, up: Sta
     assert said(shared.answer(raw.headers["holdfast-session"])) == "Half"
 
 
-def test_a_model_alone_has_no_memory(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_a_model_alone_has_no_memory(client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """Nothing is recalled for a model alone, and nothing that its client sends is remembered."""
     up.play("forgetful", says("Noted."))
     words: Any = [{"role": "user", "content": "Remember that my name is Ada."}]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from openai import APIError, NotFoundError, OpenAI
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD, said, until
@@ -44,7 +44,7 @@ def last_run(served: Served) -> tuple[str, str]:
     return run["status"], run["reason"]
 
 
-def test_background_continues_without_its_client(client: OpenAI, up: Stage) -> None:
+def test_background_continues_without_its_client(client: OpenAI, up: ScriptedModelServer) -> None:
     """L1 L5: a client that disconnects and resumes after its last number gets exactly the rest."""
     first = sse(delta(reasoning_content="Hm. "), delta(content="One "))
     up.play("leaves", [Head(), *first, PauseAt("left"), *says("two ", "three.")[1:]])
@@ -66,7 +66,7 @@ def test_background_continues_without_its_client(client: OpenAI, up: Stage) -> N
 
 
 @pytest.mark.parametrize("automatic", [False, True], ids=["interrupted", "continued"])
-def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start, up: Stage) -> None:
+def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start, up: ScriptedModelServer) -> None:
     """X1 L5: after the kill, the stream has the events that the client has seen under the same numbers, and can be
     resumed after any of them."""
     model = f"killed {automatic}"
@@ -97,7 +97,7 @@ def test_background_survives_kill_9_of_the_server(automatic: bool, start: Start,
         assert saved.to_dict() == last.response.to_dict()
 
 
-def test_cancel_keeps_the_partial(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_cancel_keeps_the_partial(client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """C2 C7 C8: a cancelled response keeps its output, its streams end, and the upstream call is closed."""
     up.play("cancelled", HALF)
     stream = client.responses.create(model=named("cancelled"), input="Go", background=True, stream=True)
@@ -116,7 +116,7 @@ def test_cancel_keeps_the_partial(client: OpenAI, up: Stage, shared: Served) -> 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", ["responses", "chat/completions"])
 def test_disconnecting_from_a_plain_call_closes_the_upstream(
-    path: str, stream: bool, shared: Served, up: Stage
+    path: str, stream: bool, shared: Served, up: ScriptedModelServer
 ) -> None:
     """L3 C7: a plain call, streamed or not, is attached: disconnecting closes the upstream call at once."""
     model = f"leaving {path} {stream}"
@@ -136,7 +136,7 @@ def test_disconnecting_from_a_plain_call_closes_the_upstream(
     up.let(model)
 
 
-def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: Stage) -> None:
+def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: ScriptedModelServer) -> None:
     """L1: with `Holdfast-Lifetime: detached` a chat continues; the headers name the run, which the native API resumes
     after any event."""
     up.play("detached", [Head(), *sse(delta(content="One ")), PauseAt("detached"), *says("two.")[1:]])
@@ -158,7 +158,7 @@ def test_detached_chat_survives_its_client(shared: Served, client: OpenAI, up: S
 
 
 @pytest.mark.parametrize("path", ["responses", "chat"])
-def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: Stage) -> None:
+def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: ScriptedModelServer) -> None:
     """A2: a call that is repeated with its idempotency key gets the same run; another body is refused."""
     model = f"key {path}"
     up.play(model, says("Once."))
@@ -179,7 +179,7 @@ def test_the_same_key_is_the_same_run(path: str, client: OpenAI, up: Stage) -> N
     assert refused.value.code == "idempotency_key_reused"
 
 
-def test_the_same_key_in_a_chain_is_the_same_run(client: OpenAI, up: Stage) -> None:
+def test_the_same_key_in_a_chain_is_the_same_run(client: OpenAI, up: ScriptedModelServer) -> None:
     """A2: the same below an earlier response, also while its session is busy with another branch."""
     up.play("key chain", says("Root."), [Head(), PauseAt("chain"), *says("Left.")[1:]], says("Right."))
     model = named("key chain")
@@ -208,7 +208,7 @@ def rows(served: Served) -> int:
     return total
 
 
-def test_store_false_leaves_nothing_behind(start: Start, up: Stage) -> None:
+def test_store_false_leaves_nothing_behind(start: Start, up: ScriptedModelServer) -> None:
     """A run with `store: false` is erased when it has ended: whole, streamed, disconnected, or killed with the
     server."""
     up.play("unstored", says("Gone."), says("Gone."), says("Gone."), HALF, HALF)
@@ -237,7 +237,7 @@ def test_store_false_leaves_nothing_behind(start: Start, up: Stage) -> None:
         client.responses.retrieve(seen[0].response.id)
 
 
-def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Stage) -> None:
+def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: ScriptedModelServer) -> None:
     """The session of a program's call names its source, and a person can continue it with the same model."""
     up.play("continued", says("One."), says("Two."))
     answer = client.responses.create(model=named("continued"), input="First", instructions="Be brief.")
@@ -250,7 +250,7 @@ def test_it_can_be_continued_by_a_person(client: OpenAI, shared: Served, up: Sta
     assert up.count("continued", "title") == 0
 
 
-def test_continued_run_keeps_its_parameters(start: Start, up: Stage) -> None:
+def test_continued_run_keeps_its_parameters(start: Start, up: ScriptedModelServer) -> None:
     """X5: a person continues an interrupted run: with the same instructions and tools, and as a new response that
     begins with the output so far."""
     up.play("taken up", [Head(), *sse(delta(content="One ")), Hang()], says("two."))
@@ -275,7 +275,7 @@ def test_continued_run_keeps_its_parameters(start: Start, up: Stage) -> None:
     assert asked["tools"][0]["function"]["name"] == "get_weather"
 
 
-def test_fork_of_an_unstored_session_is_kept(start: Start, up: Stage) -> None:
+def test_fork_of_an_unstored_session_is_kept(start: Start, up: ScriptedModelServer) -> None:
     """A fork of a session with `store: false` is not erased with it."""
     up.play("forked", [Head(), *sse(delta(content="Half")), Hang()], says("Whole."))
     served = start()

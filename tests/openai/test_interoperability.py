@@ -1,15 +1,17 @@
 """What programs written for OpenAI's own server rely on."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
 import pytest
-from openai import APIStatusError, NotFoundError, OpenAI
+from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.http.streams import until
 from tests.openai.conftest import client_of
 from tests.openai.scripts import PNG, calls_function, named
 from tests.upstream import End, Head, answers, delta, says, sse
@@ -17,7 +19,7 @@ from tests.upstream import End, Head, answers, delta, says, sse
 FUNCTION: Any = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 
 
-def test_a_request_of_codex_is_accepted(client: OpenAI, up: Stage) -> None:
+def test_a_request_of_codex_is_accepted(client: OpenAI, up: ScriptedModelServer) -> None:
     """Its metadata and OpenAI's hosted tools are ignored and reported; functions in a namespace reach the model under a
     flat name, and their calls come back under both names."""
     script = calls_function('{"city": 1}', name="docs__weather")
@@ -43,7 +45,7 @@ def test_a_request_of_codex_is_accepted(client: OpenAI, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_custom_tool_takes_free_text(streamed: bool, client: OpenAI, up: Stage) -> None:
+def test_a_custom_tool_takes_free_text(streamed: bool, client: OpenAI, up: ScriptedModelServer) -> None:
     """A custom tool, here among the input and in a namespace as Codex sends it, reaches the model as a function with
     one text; its call and its output are those of a custom tool again, and the replay has the same items."""
     model = f"custom {streamed}"
@@ -79,8 +81,34 @@ def test_a_custom_tool_takes_free_text(streamed: bool, client: OpenAI, up: Stage
     assert answered["content"] == "a[An image]"
 
 
+@pytest.mark.parametrize("kind", ["function", "custom"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_response_that_fails_before_output_has_an_error_status(streamed: bool, client: OpenAI, up: Stage) -> None:
+def test_deeply_nested_arguments_break_no_response(
+    streamed: bool, kind: str, client: OpenAI, up: ScriptedModelServer
+) -> None:
+    """E1: the client gets what the model wrote, can read it again, and goes on with the next turn."""
+    model = f"nested {kind} {streamed}"
+    arguments = '{"input":' + "[" * 20_000 + "]" * 20_000 + "}"
+    up.play(model, calls_function(arguments), says("Done."))
+    tool: Any = {"type": kind, "name": "get_weather", **({} if kind == "custom" else {"parameters": {}})}
+    how: Any = {"model": named(model), "tools": [tool]}
+    if streamed:
+        events: list[Any] = [event.model_dump() for event in client.responses.create(input="Go", stream=True, **how)]
+        first = events[-1]["response"]
+    else:
+        first = client.responses.create(input="Go", **how).model_dump()
+    (call,) = first["output"]
+    assert call["input" if kind == "custom" else "arguments"] == arguments
+    assert client.responses.retrieve(first["id"]).model_dump()["output"] == [call]
+    result: Any = {"type": f"{call['type']}_output", "call_id": call["call_id"], "output": "no"}
+    second = client.responses.create(input=[result], previous_response_id=first["id"], **how)
+    assert second.output_text == "Done."
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_response_that_fails_before_output_has_an_error_status(
+    streamed: bool, client: OpenAI, up: ScriptedModelServer
+) -> None:
     """E1: clients raise an error instead of showing an empty response; a background response reports its failure."""
     model = f"failing {streamed}"
     up.play(model, answers(400, {"error": {"message": "bad idea"}}))
@@ -94,7 +122,7 @@ def test_a_response_that_fails_before_output_has_an_error_status(streamed: bool,
     assert final.response.error.to_dict()["type"] == "invalid_request_error"
 
 
-def test_cached_and_reasoning_tokens_are_counted(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_cached_and_reasoning_tokens_are_counted(client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """O3: the details of the provider's usage reach the client of either call, and the run."""
     usage = {
         "prompt_tokens": 10,
@@ -133,7 +161,7 @@ def test_an_unknown_address_says_what_there_is(shared: Served) -> None:
         assert "chat/completions" in found.json()["error"]["message"]
 
 
-def test_embeddings_are_those_of_the_provider(client: OpenAI, up: Stage) -> None:
+def test_embeddings_are_those_of_the_provider(client: OpenAI, up: ScriptedModelServer) -> None:
     """The request is passed on with the model's own name, and the response comes back as it is."""
     data = [{"object": "embedding", "index": 0, "embedding": [0.25, -1.0]}]
     found = {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
@@ -161,7 +189,7 @@ def test_a_head_request_is_a_get_without_a_body(shared: Served) -> None:
     assert httpx.head(f"{shared.url}/api/events").status_code == 405
 
 
-def test_a_conversation_has_items_and_metadata(client: OpenAI, up: Stage) -> None:
+def test_a_conversation_has_items_and_metadata(client: OpenAI, up: ScriptedModelServer) -> None:
     """Items are added without an answer, listed and found; the model is shown them; the metadata can change."""
     up.play("items of conversation", says("Three."))
     first: Any = {"type": "message", "role": "user", "content": "One"}
@@ -192,13 +220,13 @@ def test_input_tokens_are_estimated(client: OpenAI) -> None:
     assert client.responses.input_tokens.count(input="Hello", previous_response_id=before.id).input_tokens > 1000
 
 
-def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
+def test_completions_are_stored(client: OpenAI, up: ScriptedModelServer) -> None:
     """A completion can be retrieved, listed with its messages, and erased; a response is not one."""
     up.play("stored", says("Kept."))
     made = client.chat.completions.create(model=named("stored"), messages=[{"role": "user", "content": "Hello"}])
     kept = client.chat.completions.retrieve(made.id)
     assert (kept.id, kept.choices, kept.usage) == (made.id, made.choices, made.usage)
-    assert made.id in [each.id for each in client.chat.completions.list(model=named("stored"))]
+    assert made.id in listed(client, "stored", [made.id])
     assert len(client.chat.completions.messages.list(made.id).data) == 1
     response = client.responses.create(model=named("stored"), input="Hello")
     with pytest.raises(NotFoundError):
@@ -208,7 +236,54 @@ def test_completions_are_stored(client: OpenAI, up: Stage) -> None:
         client.chat.completions.retrieve(made.id)
 
 
-def test_the_messages_of_a_completion_are_chat_messages(client: OpenAI, up: Stage) -> None:
+def listed(client: OpenAI, model: str, made: Sequence[str]) -> list[str]:
+    """The completions of a model, oldest first, once these are among them: the last runs may still be settling."""
+    return until(
+        lambda: [each.id for each in client.chat.completions.list(model=named(model), order="asc")],
+        lambda found: set(made) <= set(found),
+    )
+
+
+def test_stored_completions_are_paged_in_both_orders(client: OpenAI, up: ScriptedModelServer) -> None:
+    """A page has so many, whatever other runs are between them; runs of other models and responses are not listed."""
+    up.play("paged", *[says("x")] * 8)
+    up.play("paged more", says("x"))
+    made = []
+    for n in range(5):
+        asked: Any = {"role": "user", "content": f"Hello {n}"}
+        tool: Any = {"type": "function", "function": {"name": "background", "parameters": {"background": {}}}}
+        made.append(client.chat.completions.create(model=named("paged"), messages=[asked], tools=[tool]).id)
+        if n < 3:
+            client.responses.create(model=named("paged"), input="Hello")
+    client.chat.completions.create(model=named("paged more"), messages=[{"role": "user", "content": "Hello"}])
+    assert listed(client, "paged", made) == made
+    for order, expected in (("asc", made), ("desc", made[::-1])):
+        query: Any = {"model": named("paged"), "order": order, "limit": 2}
+        assert [each.id for each in client.chat.completions.list(**query).data] == expected[:2]
+        assert [each.id for each in client.chat.completions.list(**query)] == expected
+    assert len(client.chat.completions.list(limit=2).data) == 2
+    for after in ("chatcmpl-none", client.responses.create(model=named("paged"), input="Hello").id):
+        with pytest.raises(BadRequestError):
+            client.chat.completions.list(after=after)
+
+
+def test_completions_are_listed_whatever_their_settings_contain(client: OpenAI, up: ScriptedModelServer) -> None:
+    """The names and values of a client's schema are no facts about its completion."""
+    up.play("listed", *[says("{}")] * 2)
+    other = named("not listed")
+    of_response = {"x": {"a": 1, "background": False, "store": True}}
+    of_other = {"openai": {"model": other, "ignored": []}}
+    made = []
+    for inner in (of_response, of_other):
+        schema: Any = {"type": "object", "properties": inner}
+        answer: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        asked: Any = [{"role": "user", "content": "Hello"}]
+        made.append(client.chat.completions.create(model=named("listed"), messages=asked, response_format=answer).id)
+    assert listed(client, "listed", made) == made
+    assert list(client.chat.completions.list(model=other)) == []
+
+
+def test_the_messages_of_a_completion_are_chat_messages(client: OpenAI, up: ScriptedModelServer) -> None:
     """They are listed in the format in which they were sent, with the calls and results of tools."""
     up.play("stored messages", says("Rain."))
     called = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -245,7 +320,7 @@ def test_a_refused_conversation_leaves_nothing(start: Start) -> None:
     assert served.get("/api/sessions")["items"] == []
 
 
-def test_an_image_by_url_is_fetched_only_if_allowed(start: Start, up: Stage, client: OpenAI) -> None:
+def test_an_image_by_url_is_fetched_only_if_allowed(start: Start, up: ScriptedModelServer, client: OpenAI) -> None:
     """By default a URL is refused; with `fetch_urls` it is fetched, but never from this machine."""
     image: Any = {"type": "image_url", "image_url": {"url": f"{up.url}/image.png"}}
     messages: Any = [{"role": "user", "content": [image]}]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.openai import node_clients
@@ -27,7 +27,7 @@ def ask(served: Served, scenario: str, **argument: Any) -> Any:
     return node_clients.run(served, "openai.mjs", scenario, **argument)
 
 
-def test_text_and_reasoning(shared: Served, up: Stage) -> None:
+def test_text_and_reasoning(shared: Served, up: ScriptedModelServer) -> None:
     """Text and reasoning, whole and streamed, with the events in order."""
     up.play("node text", thinks_and_says("Hm. ", "Good ", "morning."))
     found = ask(shared, "text", model=named("node text"))
@@ -37,7 +37,7 @@ def test_text_and_reasoning(shared: Served, up: Stage) -> None:
     assert found["events"][-1]["type"] == "response.completed"
 
 
-def test_structured_output_and_the_typed_helper(shared: Served, up: Stage) -> None:
+def test_structured_output_and_the_typed_helper(shared: Served, up: ScriptedModelServer) -> None:
     """`responses.stream` and `responses.parse` return what the schema describes."""
     up.play("node structured", thinks_and_says("", *TIDE))
     found = ask(shared, "structured", model=named("node structured"))
@@ -45,7 +45,7 @@ def test_structured_output_and_the_typed_helper(shared: Served, up: Stage) -> No
 
 
 @pytest.mark.parametrize("scenario", ["tools", "chat"])
-def test_function_tools_round_trip(scenario: str, shared: Served, up: Stage) -> None:
+def test_function_tools_round_trip(scenario: str, shared: Served, up: ScriptedModelServer) -> None:
     """Functions are called and answered in responses, and in chat completions with the streaming helper."""
     model = f"node {scenario}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
@@ -55,7 +55,7 @@ def test_function_tools_round_trip(scenario: str, shared: Served, up: Stage) -> 
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_leave_and_resume(killed: bool, start: Start, shared: Served, up: Stage) -> None:
+def test_leave_and_resume(killed: bool, start: Start, shared: Served, up: ScriptedModelServer) -> None:
     """X1 L5: the program exits in mid-stream; another one resumes at its number without a gap or a duplicate, also if
     the server was killed in between."""
     model = f"node leaves {killed}"
@@ -74,7 +74,7 @@ def test_leave_and_resume(killed: bool, start: Start, shared: Served, up: Stage)
     assert resumed[-1]["response"]["output"][0]["content"][0]["text"] == "One two."
 
 
-def test_cancel_keeps_the_partial(shared: Served, up: Stage) -> None:
+def test_cancel_keeps_the_partial(shared: Served, up: ScriptedModelServer) -> None:
     """C2: the response to the cancel has the output so far."""
     up.play("node cancel", HALF)
     seen = ask(shared, "leave", model=named("node cancel"))
@@ -82,7 +82,7 @@ def test_cancel_keeps_the_partial(shared: Served, up: Stage) -> None:
     up.closed("node cancel")
 
 
-def test_closing_a_plain_stream_closes_the_upstream(shared: Served, up: Stage) -> None:
+def test_closing_a_plain_stream_closes_the_upstream(shared: Served, up: ScriptedModelServer) -> None:
     """L3: breaking out of the loop closes the connection."""
     up.play("node close", HALF)
     assert ask(shared, "close", model=named("node close")) is True
@@ -98,7 +98,7 @@ def test_errors(shared: Served) -> None:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_vercel_text(api: str, shared: Served, up: Stage) -> None:
+def test_vercel_text(api: str, shared: Served, up: ScriptedModelServer) -> None:
     """The AI SDK streams text, reasoning and usage, and generates a whole text."""
     model = f"vercel text {api}"
     up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
@@ -110,7 +110,7 @@ def test_vercel_text(api: str, shared: Served, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_vercel_tools(api: str, shared: Served, up: Stage) -> None:
+def test_vercel_tools(api: str, shared: Served, up: ScriptedModelServer) -> None:
     """The AI SDK runs its tool and sends the result back; in responses it refers to the stored call."""
     model = f"vercel tools {api}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says("Rain."))
@@ -123,7 +123,7 @@ def test_vercel_tools(api: str, shared: Served, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-def test_vercel_structured(api: str, shared: Served, up: Stage) -> None:
+def test_vercel_structured(api: str, shared: Served, up: ScriptedModelServer) -> None:
     """The AI SDK's structured output matches its schema."""
     model = f"vercel structured {api}"
     up.play(model, says(TIDE))

@@ -10,7 +10,7 @@ from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.streams import GUARD
 from tests.openai.scripts import TIDE, Tide, calls_function, named, thinks_and_says
@@ -30,7 +30,7 @@ async def model_of(served: Served, kind: Any, model: str) -> AsyncIterator[Any]:
         yield kind(named(model), provider=OpenAIProvider(openai_client=client))
 
 
-async def test_streamed_text(kind: Any, shared: Served, up: Stage) -> None:
+async def test_streamed_text(kind: Any, shared: Served, up: ScriptedModelServer) -> None:
     """Its agent streams the answer, with instructions and usage."""
     model = f"pydantic text {kind.__name__}"
     up.play(model, thinks_and_says("Hm. ", "Good ", "morning."))
@@ -43,7 +43,7 @@ async def test_streamed_text(kind: Any, shared: Served, up: Stage) -> None:
     assert up.asked(model)["messages"][0] == {"role": "system", "content": "Be kind."}
 
 
-async def test_tools_and_structured_output(kind: Any, shared: Served, up: Stage) -> None:
+async def test_tools_and_structured_output(kind: Any, shared: Served, up: ScriptedModelServer) -> None:
     """Its tool gets the model's arguments, the result goes back, and the output is typed."""
     model = f"pydantic tools {kind.__name__}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}'), says(TIDE))

@@ -4,16 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import APIStatusError, AuthenticationError, BadRequestError, NotFoundError, OpenAI
+from openai import APIStatusError, AuthenticationError, BadRequestError, NotFoundError, OpenAI, RateLimitError
 
 from holdfast.server.authenticator import issue_token, set_password
 from holdfast.storage.key_file import KeyFile
-from tests.chat.stage import Stage
+from tests.chat.model_server import ScriptedModelServer
 from tests.http.client import Served
 from tests.http.conftest import Start
+from tests.http.streams import until
 from tests.openai.conftest import client_of
 from tests.openai.scripts import CHAT_TOOL, PNG, TOOL, named
-from tests.upstream import says
+from tests.upstream import answers, says
 
 USER: Any = [{"role": "user", "content": "Hello"}]
 FUNCTION: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -108,14 +109,14 @@ def test_models_are_listed_and_found(client: OpenAI) -> None:
     assert client.models.retrieve(named("default")).owned_by == "testing"
 
 
-def test_model_may_be_named_without_its_provider(client: OpenAI, up: Stage) -> None:
+def test_model_may_be_named_without_its_provider(client: OpenAI, up: ScriptedModelServer) -> None:
     """The bare name of a model is accepted, and the response repeats it."""
     up.play("bare-name", says("Here."))
     answer = client.responses.create(model="bare-name", input="Hello")
     assert (answer.output_text, answer.model) == ("Here.", "bare-name")
 
 
-def test_parameters_that_a_provider_does_not_accept(start: Start, up: Stage) -> None:
+def test_parameters_that_a_provider_does_not_accept(start: Start, up: ScriptedModelServer) -> None:
     """Parameters that do not reach the model are refused if the answer would be wrong without them; others are ignored
     and reported."""
     own = {"deep": {"kind": "deepseek", "base_url": up.url, "api_key": "k", "models": ["deep-1"]}}
@@ -137,7 +138,7 @@ def test_parameters_that_a_provider_does_not_accept(start: Start, up: Stage) -> 
             assert refused.value.param == param
 
 
-def test_bearer_token_where_there_is_a_password(start: Start, tmp_path: Path, up: Stage) -> None:
+def test_bearer_token_where_there_is_a_password(start: Start, tmp_path: Path, up: ScriptedModelServer) -> None:
     """With a password, the API key must be an access token; another key is refused in OpenAI's shape."""
     (tmp_path / "data").mkdir(mode=0o700)
     keys = KeyFile(tmp_path / "data")
@@ -174,3 +175,33 @@ def test_wrong_lifetime_is_refused(client: OpenAI) -> None:
     with pytest.raises(APIStatusError) as refused:
         client.responses.create(model=named("default"), input="x", extra_headers={"Holdfast-Lifetime": "eternal"})
     assert (refused.value.status_code, refused.value.param) == (400, "Holdfast-Lifetime")
+
+
+def test_a_setting_that_the_model_rejects_is_the_requests_fault(client: OpenAI, up: ScriptedModelServer) -> None:
+    """The provider's 400 stays one, with the provider's words."""
+    up.play("picky", answers(400, {"error": {"message": "temperature must be 1"}}))
+    with pytest.raises(BadRequestError, match="temperature must be 1") as refused:
+        client.chat.completions.create(model=named("picky"), messages=USER, temperature=0.3)
+    assert refused.value.code == "unsupported_parameter"
+    begun = client.responses.create(model=named("picky"), input="hello", temperature=0.3, background=True)
+    failed = until(lambda: client.responses.retrieve(begun.id), lambda response: response.status == "failed")
+    assert failed.error is not None
+    assert failed.error.code == "invalid_prompt"
+
+
+def test_a_reached_budget_is_not_asked_again(start: Start) -> None:
+    """Each API says it in its own shape. The clients, which repeat any other 429, are told that it does not help."""
+    server = start()
+    budget = {"period": "day", "unit": "tokens", "limit": 0, "action": "refuse"}
+    server.set_budgets(budget)
+    with client_of(server).with_options(max_retries=5) as client:
+        with pytest.raises(RateLimitError, match="The daily budget of 0 tokens is used up") as refused:
+            client.responses.create(model=named("budget"), input="hi")
+        assert (refused.value.type, refused.value.code) == ("insufficient_quota", "insufficient_quota")
+        with pytest.raises(RateLimitError):
+            client.chat.completions.create(model=named("budget"), messages=USER)
+    body = {"model": named("budget"), "messages": USER, "max_tokens": 5}
+    response = server.http.post("/v1/messages", json=body)
+    assert (response.status_code, response.headers["x-should-retry"]) == (429, "false")
+    assert response.json()["error"]["type"] == "rate_limit_error"
+    assert 'holdfast_http_requests_total{method="POST",status="429"} 3.0' in server.http.get("/metrics").text

@@ -1,14 +1,19 @@
 """Files that a call names by URL, fetched by the real app from a scripted host."""
 
+import base64
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
+import httpx
 import pytest
-from starlette.types import Message
+from starlette.types import ASGIApp, Message
 
 from holdfast.core.ids import LOCAL
-from holdfast.ports.store import RunQuery
+from holdfast.ports.store import RunQuery, StoredFile
+from holdfast.server.openai.file_parts import MAX_FILES
 from tests.openai.in_process import fetching
 from tests.upstream import GUARD, Hang, Head, Raw, Script, upstream
 
@@ -24,6 +29,11 @@ def sends(data: bytes, status: int = 200) -> Script:
 def call(*urls: str) -> dict[str, Any]:
     images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     return {"model": "agent:chat", "messages": [{"role": "user", "content": images}]}
+
+
+def inline(n: int) -> str:
+    """A small image as a data URL."""
+    return f"data:image/png;base64,{base64.b64encode(PNG + n.to_bytes(2)).decode()}"
 
 
 async def test_the_files_of_a_call_are_counted(tmp_path: Path) -> None:
@@ -56,39 +66,86 @@ async def test_the_files_of_a_call_share_a_time_limit(tmp_path: Path) -> None:
         assert len(up.exchanges) == 1
 
 
+async def send_and_leave(
+    app: ASGIApp, client: httpx.AsyncClient, body: dict[str, Any], wait: Callable[[], Awaitable[object]]
+) -> None:
+    """Make a call whose client disconnects after `wait`."""
+    request = client.build_request("POST", "/v1/chat/completions", json=body)
+    messages = iter([{"type": "http.request", "body": await request.aread()}])
+
+    async def receive() -> Message:
+        for message in messages:
+            return message
+        await wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        pass
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/v1/chat/completions",
+        "raw_path": b"",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "client": None,
+        "server": ("127.0.0.1", 8484),
+    }
+    with anyio.fail_after(GUARD / 2):
+        await app(scope, receive, send)
+
+
 async def test_fetching_stops_when_the_client_disconnects(tmp_path: Path) -> None:
     """Nobody waits for the files, and no run begins."""
     async with upstream([Hang()]) as up, fetching(tmp_path) as (it, app, client):
-        request = client.build_request("POST", "/v1/chat/completions", json=call(f"{up.url}/a.png"))
-        messages = iter([{"type": "http.request", "body": await request.aread()}])
-
-        async def receive() -> Message:
-            for message in messages:
-                return message
-            await up.asked()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message) -> None:
-            pass
-
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": "/v1/chat/completions",
-            "raw_path": b"",
-            "query_string": b"",
-            "root_path": "",
-            "headers": [(name.lower(), value) for name, value in request.headers.raw],
-            "client": None,
-            "server": ("127.0.0.1", 8484),
-        }
-        with anyio.fail_after(GUARD / 2):
-            await app(scope, receive, send)
+        await send_and_leave(app, client, call(f"{up.url}/a.png"), up.asked)
         await up.closed()
         assert await it.engine.runs.list(RunQuery(LOCAL)) == []
+
+
+async def test_storing_stops_when_the_client_disconnects(tmp_path: Path) -> None:
+    """Of the files in its call not all are stored, and no run begins."""
+    async with fetching(tmp_path) as (it, app, client):
+        first = anyio.Event()
+
+        async def stored() -> Sequence[StoredFile]:
+            return await it.store.inner.read(lambda tx: tx.orphan_files(float("inf"), 1000))
+
+        async def first_is_stored() -> None:
+            while not await stored():
+                await anyio.lowlevel.checkpoint()
+            first.set()
+
+        await send_and_leave(app, client, call(*[inline(n) for n in range(MAX_FILES)]), first_is_stored)
+        assert first.is_set()
+        assert len(await stored()) < MAX_FILES
+        assert await it.engine.runs.list(RunQuery(LOCAL)) == []
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses", "conversations"])
+async def test_all_files_of_a_call_are_counted(tmp_path: Path, path: str) -> None:
+    """Also those that are in the call itself: with one too many, none is stored."""
+    async with fetching(tmp_path) as (it, _, client):
+
+        def body(count: int) -> dict[str, Any]:
+            urls = [inline(n) for n in range(count)]
+            if path == "chat/completions":
+                return call(*urls)
+            content = [{"type": "input_image", "image_url": url} for url in urls]
+            items = [{"type": "message", "role": "user", "content": content}]
+            return {"items": items} if path == "conversations" else {"model": "agent:chat", "input": items}
+
+        refused = await client.post(f"/v1/{path}", json=body(MAX_FILES + 1))
+        assert refused.status_code == 400, refused.text
+        assert f"content[{MAX_FILES}]" in refused.json()["error"]["param"]
+        assert str(MAX_FILES) in refused.json()["error"]["message"]
+        assert await it.store.inner.read(lambda tx: tx.orphan_files(float("inf"), 1000)) == []
+        assert (await client.post(f"/v1/{path}", json=body(MAX_FILES))).status_code == 200
 
 
 async def test_a_repeated_call_fetches_nothing(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
+from tests.chat.model_server import PROVIDER, ScriptedModelServer, calls
 from tests.chat.questions import told
-from tests.chat.stage import PROVIDER, Stage, calls
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import said
@@ -16,7 +16,7 @@ from tests.openai.scripts import PNG, TIDE, TOOL, Tide, calls_function, named, t
 from tests.upstream import Hang, Head, PauseAt, delta, says, sse
 
 
-def test_text_and_reasoning(client: OpenAI, up: Stage) -> None:
+def test_text_and_reasoning(client: OpenAI, up: ScriptedModelServer) -> None:
     """A plain call returns text, reasoning and usage, and its parameters reach the model."""
     up.play("text", thinks_and_says("Hm. ", "Good ", "morning."))
     answer = client.responses.create(
@@ -45,7 +45,7 @@ def test_text_and_reasoning(client: OpenAI, up: Stage) -> None:
     assert again.to_dict() == answer.to_dict()
 
 
-def test_stream_and_structured_output(client: OpenAI, up: Stage) -> None:
+def test_stream_and_structured_output(client: OpenAI, up: ScriptedModelServer) -> None:
     """Events are numbered in order; the typed helper parses the answer. Schemas reach the model in the chat format."""
     up.play("stream", thinks_and_says("Hm. ", *TIDE))
     events = list(client.responses.create(model=named("stream"), input="Tides?", stream=True))
@@ -68,7 +68,7 @@ def test_stream_and_structured_output(client: OpenAI, up: Stage) -> None:
 
 
 @pytest.mark.parametrize("way", ["previous", "sent back", "by reference"])
-def test_function_tools_round_trip(way: str, client: OpenAI, up: Stage, shared: Served) -> None:
+def test_function_tools_round_trip(way: str, client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """A call of the client's function completes the run; its output starts the next turn, however it is sent."""
     model = f"round trip {way}"
     up.play(model, calls_function('{"ci', 'ty":"Brest"}', thinks="Where? "), says("Rain."))
@@ -98,7 +98,7 @@ def test_function_tools_round_trip(way: str, client: OpenAI, up: Stage, shared: 
     assert (run["status"], run["finish_reason"]) == ("complete", "tool_calls")
 
 
-def test_streamed_call_of_a_function(client: OpenAI, up: Stage) -> None:
+def test_streamed_call_of_a_function(client: OpenAI, up: ScriptedModelServer) -> None:
     """The typed helper gets the arguments in deltas and parses them."""
     up.play("streamed call", calls_function('{"ci', 'ty":"Brest"}'))
     with client.responses.stream(model=named("streamed call"), input="Weather?", tools=[TOOL]) as stream:
@@ -109,7 +109,7 @@ def test_streamed_call_of_a_function(client: OpenAI, up: Stage) -> None:
     assert call.parsed_arguments == {"city": "Brest"}
 
 
-def test_previous_response_branches(client: OpenAI, up: Stage, shared: Served) -> None:
+def test_previous_response_branches(client: OpenAI, up: ScriptedModelServer, shared: Served) -> None:
     """O2: two calls after one response are two branches below it with the same past; no message is lost."""
     up.play("branches", says("Root."), says("Left."), says("Right."), says("Leaf."))
     model = named("branches")
@@ -129,7 +129,7 @@ def test_previous_response_branches(client: OpenAI, up: Stage, shared: Served) -
     assert len(siblings) == 2
 
 
-def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: Stage) -> None:
+def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: ScriptedModelServer) -> None:
     """O2: a branch does not wait for another one that is being answered, and has the same past."""
     held = [Head(), *sse(delta(content="Left")), PauseAt("beside"), *says(".")[1:]]
     up.play("beside", says("Root."), held, says("Right."))
@@ -148,7 +148,7 @@ def test_branches_of_one_response_at_the_same_time(client: OpenAI, up: Stage) ->
     assert ended.response.output_text == "Left."
 
 
-def test_items_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: Stage) -> None:
+def test_items_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: ScriptedModelServer) -> None:
     """X5: two user messages are two, also at the beginning of a conversation, and calls made in turn stay apart."""
     up.play("items", says("Yes."))
     conversation = client.conversations.create()
@@ -172,7 +172,7 @@ def test_items_of_the_client_reach_the_model_as_they_are(client: OpenAI, up: Sta
     assert asked[3]["tool_calls"][0]["function"]["arguments"] == call["arguments"]
 
 
-def test_conversation_continues_at_its_head(client: OpenAI, up: Stage) -> None:
+def test_conversation_continues_at_its_head(client: OpenAI, up: ScriptedModelServer) -> None:
     """A conversation is a session: each response has the earlier ones as its past, and the client keeps only the id."""
     up.play("conversation", says("One."), says("Two."))
     conversation = client.conversations.create(metadata={"topic": "numbers"})
@@ -187,7 +187,7 @@ def test_conversation_continues_at_its_head(client: OpenAI, up: Stage) -> None:
         client.conversations.retrieve(conversation.id)
 
 
-def test_input_items_and_deleting(client: OpenAI, up: Stage) -> None:
+def test_input_items_and_deleting(client: OpenAI, up: ScriptedModelServer) -> None:
     """Input items can be listed. A deleted response is gone; the responses below it are not."""
     up.play("deleting", says("One."), says("Two."))
     first = client.responses.create(model=named("deleting"), input="First")
@@ -203,7 +203,7 @@ def test_input_items_and_deleting(client: OpenAI, up: Stage) -> None:
         client.responses.retrieve(second.id)
 
 
-def test_images_and_files(start: Start, up: Stage) -> None:
+def test_images_and_files(start: Start, up: ScriptedModelServer) -> None:
     """Images and files in the call reach a model that reads them."""
     provider = {"base_url": up.url, "models": ["sees"], "abilities": ["images", "documents"]}
     served = start(more={"providers": {PROVIDER: provider}})
@@ -223,7 +223,7 @@ def test_images_and_files(start: Start, up: Stage) -> None:
     assert "words" in sent[2]["text"]
 
 
-def test_agent_of_the_server(start: Start, up: Stage) -> None:
+def test_agent_of_the_server(start: Start, up: ScriptedModelServer) -> None:
     """`agent:chat` asks the chat agent; the calls of its tools are shown as calls of the server's."""
     served = start(more={"tools": {"write_file": "allow"}, "models": {"default": named("agent")}})
     up.play("agent", calls(("c1", "write_file", {"path": "a.txt", "content": "1"}), text="First. "), says("Done."))
@@ -238,7 +238,7 @@ def test_agent_of_the_server(start: Start, up: Stage) -> None:
         assert refused.value.param == "tools"
 
 
-def test_length_limit_and_failure(client: OpenAI, up: Stage) -> None:
+def test_length_limit_and_failure(client: OpenAI, up: ScriptedModelServer) -> None:
     """An answer that reached its limit is incomplete; one whose model failed is failed, with the reason."""
     up.play("too long", says("Once upon", finish="length"))
     answer = client.responses.create(model=named("too long"), input="A story", max_output_tokens=16)

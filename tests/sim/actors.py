@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import anyio
 
-from holdfast.agents.scripted import Action, CallTool, ScriptedAgent
+from holdfast.agents.scripted_agent import Action, CallTool, ScriptedAgent, TakeSteering
 from holdfast.core import events as ev
 from holdfast.core.events import ApprovalRequested, Event
 from holdfast.core.ids import RunId
@@ -24,6 +24,14 @@ def script_of(text: str, scripts: Sequence[Script]) -> Script:
 
 def asking(serial: int, script: int) -> str:
     return f"question {serial} /{script}"
+
+
+def with_steps(actions: Sequence[Action]) -> list[Action]:
+    """Takes what was added before the first action and after every tool."""
+    found: list[Action] = [TakeSteering()]
+    for action in actions:
+        found += [action, TakeSteering()] if isinstance(action, CallTool) else [action]
+    return found
 
 
 def calls_of(script: Script) -> dict[str, CallTool]:
@@ -74,6 +82,7 @@ class SimAgent:
     can_resume: bool
     scripts: Sequence[Script]
     ledger: Ledger
+    can_steer: bool = True
 
     async def run(self, turn: Turn, out: AgentOutput) -> str | None:
         ledger, run = self.ledger, turn.run
@@ -87,6 +96,8 @@ class SimAgent:
                 actions += [] if again else [action.action]
             elif not isinstance(action, Brittle):
                 actions.append(action)
+        if self.can_steer:
+            actions = with_steps(actions)
         effects = Effects(ledger, run.id, calls_of(script))
         inner = ScriptedAgent(actions, can_park=self.can_park, can_resume=self.can_resume, effects=effects)
         try:

@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.core.errors import (
     AlreadyDecidedError,
+    BudgetReachedError,
     DrainingError,
     HoldfastError,
     KeyReusedError,
@@ -138,6 +139,8 @@ class Clients:
             case p.Cancel(which, twice):
                 run = self._run(which, lambda run: run.is_open)
                 await self._both(twice, pick, lambda engine: self._cancel(engine, run.id))
+            case p.Steer():
+                await self._steer(act, pick)
             case p.Decide():
                 await self._decide(act, pick)
             case p.OnRun():
@@ -214,6 +217,20 @@ class Clients:
         await self._turn(pick, make, act.key, act.twice, act.insists, act.watch)
         if act.kind != "continue":
             self._ledger.situations["retried" if act.kind == "retry" else "edited"] += 1
+
+    async def _steer(self, act: p.Steer, pick: int) -> None:
+        target = self._run(act.pick, lambda run: run.is_open and run.in_tree)
+        text = asking(act.serial, act.script)
+        accepted = await self._turn(
+            pick,
+            lambda engine: engine.runs.steer(target.id, text, key=act.key),
+            act.key,
+            act.twice,
+            act.insists,
+            None,
+        )
+        if accepted.run.steers is not None:
+            self._ledger.situations["text offered to a run"] += 1
 
     async def _turn(
         self, pick: int, make: Make, key: str | None, twice: bool, insists: bool, watch: p.Watch | None
@@ -374,5 +391,7 @@ class Clients:
         if isinstance(error, StorageError):
             if not self._world.plan.troubled:
                 self._ledger.blame(f"storage failed though nothing failed: {error}")
+        elif isinstance(error, BudgetReachedError) and self._world.plan.budget is not None:
+            self._ledger.situations["refused by a budget"] += 1
         elif not isinstance(error, REFUSALS):
             self._ledger.blame(f"a client was answered with {name}: {error}")

@@ -53,6 +53,7 @@ class _Maker:
             leave_waiting=dice.likely(0.2),
             troubled=not self._calm,
             memory=plan_parts.memory_plan(seed),
+            budget=plan_parts.budget_plan(seed),
         )
 
     def _next(self) -> int:
@@ -147,6 +148,12 @@ class _Maker:
 
     def _cancel(self) -> p.Act:
         return p.Cancel(self._dice.below(3), self._dice.likely(0.3))
+
+    def _steer(self) -> p.Act:
+        dice, key = self._dice, self._key(0.5)
+        known = key is not None
+        script = dice.below(len(self._scripts))
+        return p.Steer(dice.below(3), script, self._next(), key, known and dice.likely(0.3), known and dice.likely(0.5))
 
     def _decide(self) -> p.Act:
         dice = self._dice
@@ -254,6 +261,26 @@ class _Maker:
             self._step(p.After(seconds=dice.one(1.0, 20.0)), p.OnRun("recover", 0)),
         ]
 
+    def steered(self) -> list[p.Step]:
+        """Text is added to a run with a tool, and something happens around the moment when the run takes it."""
+        dice = self._dice
+        what = dice.one(
+            self._trouble, self._kill, self._kill, self._cancel, self._on_run, self._erase, self._on_session
+        )
+        steps = [
+            self._step(self._pause(), self._works(asks=dice.likely(0.4), takes=dice.one(0.0, 1.0, 4.0))),
+            self._step(self._at("tool.started", "parked", "claimed", "text.delta"), self._steer()),
+        ]
+        if dice.likely(0.3):
+            steps.append(self._step(p.After(ticks=dice.below(4)), self._steer()))
+        if dice.likely(0.25):
+            away = p.Break("journal", "all", dice.one("cut", "stalled"), dice.one(3.0, 20.0, 40.0))
+            steps.append(self._step(self._at("tool.finished", "asked to end"), self._calmly(away)))
+        soon = p.After(ticks=dice.below(4), seconds=3.0, moment=dice.one("asked to end", "message.steered"))
+        steps.append(self._step(dice.one(soon, self._at("tool.finished", "decided")), self._calmly(what())))
+        steps.append(self._step(p.After(seconds=dice.one(0.0, 2.0, 14.0)), self._decide()))
+        return steps
+
     def split(self) -> list[p.Step]:
         """The owner loses the store or the journal, the others perhaps the other one: all think they know."""
         dice = self._dice
@@ -325,6 +352,8 @@ TALES: Sequence[Callable[[_Maker], list[p.Step]]] = (
     _Maker.journal_away,
     _Maker.queue,
     _Maker.follow,
+    _Maker.steered,
+    _Maker.steered,
 )
 CLUSTER_TALES = (*TALES, _Maker.split, _Maker.split, _Maker.late)
 
@@ -332,6 +361,7 @@ ACTS: Sequence[tuple[float, Callable[[_Maker], p.Act]]] = (
     (30, _Maker._submit),
     (10, _Maker._again),
     (9, _Maker._cancel),
+    (5, _Maker._steer),
     (12, _Maker._decide),
     (7, _Maker._on_run),
     (10, _Maker._on_session),

@@ -94,6 +94,9 @@ class _History:
 
     async def _play(self, world: World, tg: TaskGroup) -> None:
         clients = Clients(world, tg)
+        await world.add_device()
+        if self._plan.budget is not None:
+            await world.set_budget(self._plan.budget)
         for _ in range(self._plan.nodes):
             world.start(tg)
         with anyio.move_on_after(60.0):

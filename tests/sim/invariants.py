@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from holdfast.agents.scripted import CallTool, Say, SayTokens, Think
+from holdfast.agents.scripted_agent import CallTool, Say, SayTokens, Think
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
-from holdfast.core.ids import MessageId, RunId
-from holdfast.core.parts import Part, ReasoningPart, RememberedPart, TextPart, ToolPart
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.ids import LOCAL, MessageId, RunId, SubscriptionId
+from holdfast.core.parts import Part, ReasoningPart, RememberedPart, SteeredPart, TextPart, ToolPart
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import TRANSITIONS, Recovery, Run
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript, fold, has_output
-from holdfast.ports.store import Approval, Tx
+from holdfast.ports.store import Approval, Tx, UsageQuery
 from tests.sim.observed_storage import Commit, Story
 
 Stories = Mapping[RunId, Story]
@@ -27,6 +27,11 @@ SAID_BY_ENGINE = frozenset(
 QUESTIONS = (ev.ApprovalRequested, ev.ApprovalResolved, ev.RunEnded)
 """Events that open or close a question."""
 
+
+DEVICE = SubscriptionId("push_device")
+"""A device with notifications in every history."""
+
+_LONG_AFTER = 1e9  # Seconds: the clock may be put back
 
 # ---- appends ----
 
@@ -127,6 +132,57 @@ def commit_problems(
         yield from session_tree_problems(session, tx)
 
 
+def usage_problems(
+    commit: Commit, tx: Tx, stories: Stories, used: dict[RunId, int], budget: int | None
+) -> Iterator[str]:
+    """What runs used is what their journals say, also when they are erased; no run is accepted beyond the budget.
+    `used` is as it was before and is brought up to date."""
+    accepted = [run for old, run in commit.runs if old is None and run is not None]
+    before = sum(used.values())
+    if accepted and budget is not None and before >= budget:
+        yield f"{accepted[0].id} was accepted, though {before} tokens of {budget} are used"
+    changed = [run for _, run in commit.runs if run is not None and run.usage is not None]
+    erased = any(run is None for _, run in commit.runs) or commit.erased
+    for run in changed:
+        given_up = run.recovery is not None and run.recovery.state == "none"
+        told = [event for event in stories.get(run.id, _NO_STORY).events if isinstance(event, ev.Usage)]
+        counted = [run.usage] if given_up and run.usage is not None else told
+        used[run.id] = sum(each.input_tokens + each.output_tokens for each in counted)
+    if changed or erased:
+        sums = tx.usage(UsageQuery(LOCAL, 0.0, commit.now + _LONG_AFTER))
+        total = sum(each.input_tokens + each.output_tokens for each in sums)
+        if total != sum(used.values()):
+            yield f"{total} tokens are counted; the runs used {sum(used.values())}"
+
+
+def outbox_problems(commit: Commit, tx: Tx) -> Iterator[str]:
+    """A message about a run is stored in the transaction that ends it, and one about a question in the one that asks.
+    Nobody sends them here."""
+    for old, run in commit.runs:
+        if run is None or run.session_id in commit.erased:
+            continue
+        if not run.is_open and tx.message(run.message_id) is None:
+            continue  # the chat was cleared: there is no answer to tell about
+        message = tx.push(DEVICE, run.id)
+        session = tx.session(run.session_id)
+        has_ended = not run.is_open and (old is None or old.is_open or (old.is_pending and not run.is_pending))
+        if run.is_open and message is not None:
+            yield f"{run.id} is {run.status} and was reported as {message.kind}"
+        if has_ended and session is not None and session.deleted_at is None:
+            wanted = {"complete": "done", "failed": "failed", "interrupted": "failed"}.get(run.status)
+            told = None if message is None else message.kind
+            if run.lifetime == "attached":
+                wanted = None
+            if wanted is not None and told != wanted:
+                yield f"{run.id} ended as {run.status} and was reported as {told}"
+            if wanted is None and told is not None and not (old is not None and old.is_pending):
+                yield f"{run.id} ended as {run.status}, {run.lifetime}, and was reported as {told}"
+    for old_approval, approval in commit.approvals:
+        is_new = old_approval is None and approval is not None and approval.decision is None
+        if approval is not None and is_new and tx.push(DEVICE, approval.id) is None:
+            yield f"{approval.id} was asked and nobody is told"
+
+
 def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -> Iterator[str]:
     name = new.id
     if old is None:
@@ -154,7 +210,8 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
         by_itself = ending is not None and ending.reason == "shutdown"
         if ended_so and old.intent is None and not by_itself:
             yield f"{name} waited its turn, nobody asked it to end, and it was ended"
-        if old.intent is not None and new.intent != old.intent:
+        released = old.is_taken and new.steers is None  # the journal of the other run does not have its text
+        if old.intent is not None and new.intent != old.intent and not released:
             yield f"{name}: the first intent was overwritten"
     if (old is None or old.status != new.status) and (
         ("run.changed", new.session_id, new.id, new.status) not in commit.changes
@@ -168,6 +225,29 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
                 yield f"{name} ended as {new.status} and its journal is not sealed"
         elif (story.ending.status, len(story.entries)) != (new.status, new.last_seq) and not given_up:
             yield f"{name} ended as {new.status} at {new.last_seq}, its journal as {story.ending.status}"
+
+
+def steering_problems(old: Run | None, new: Run, target: Run | None, stories: Stories, deleted: bool) -> Iterator[str]:
+    """Text that was added to the run `target` is in its journal, or it is a turn of its own, or somebody removed it:
+    never two of these, and never none."""
+    journaled = new.user_message_id in steered_in(stories)
+    if new.in_tree and journaled:
+        yield f"{new.id} joined the tree, and its text is in the journal of another run"
+    ended = not (new.is_open or new.is_pending) and (old is None or old.is_open or old.is_pending)
+    if not ended or new.in_tree:
+        return
+    if new.reason == "steered" and not journaled and not deleted:
+        given_up = target is None or (target.recovery is not None and target.recovery.state == "none")
+        if not given_up:
+            yield f"{new.id} has ended as steered, and no journal has its text"
+    is_unread = new.recovery is not None and new.recovery.state == "none"  # its own journal, which says why it ended
+    if new.reason != "steered" and journaled and not is_unread:
+        yield f"{new.id} has ended as {new.status}/{new.reason}, and its text is in the journal of another run"
+
+
+def steered_in(stories: Stories) -> list[MessageId]:
+    """The messages whose text journals have as their own, in no order."""
+    return [e.id for story in stories.values() for e in story.events if isinstance(e, ev.MessageSteered)]
 
 
 def _takeover_problems(old: Run, new: Run, now: float) -> Iterator[str]:
@@ -267,7 +347,9 @@ def _session_problems(old: Session | None, new: Session) -> Iterator[str]:
         yield f"{new.id}: version fell from {old.version} to {new.version}"
     if old.deleted_at is not None and new.deleted_at != old.deleted_at:
         yield f"{new.id} was deleted and came back"
-    no_activity = ("title", "pinned", "archived", "tags", "project")
+    no_activity = ["pinned", "archived", "tags", "project"]
+    if new.titled_by != "nobody" or old.head == new.head:  # otherwise its first message titled it
+        no_activity.append("title")
     if any(getattr(old, f) != getattr(new, f) for f in no_activity) and new.updated_at != old.updated_at:
         yield f"{new.id}: a rename or pin moved updated_at"
     if old.titled_by == "person" and (new.titled_by != "person"):
@@ -332,8 +414,13 @@ def _said(parts: Sequence[Part]) -> list[tuple[str, str]]:
         match part:
             case RememberedPart() if at == 0:
                 pass  # before anything is said, and once
+            case SteeredPart():
+                pass  # said by somebody else
             case TextPart(text, begins_step=True) if found and found[-1][0] == "text":
                 found[-1] = ("text", found[-1][1] + text)  # a script does not tell steps apart
+            case TextPart(text) | ReasoningPart(text) if at and isinstance(parts[at - 1], SteeredPart) and found:
+                kind = "text" if isinstance(part, TextPart) else "reasoning"
+                found += [(kind, found.pop()[1] + text if found[-1][0] == kind else text)]
             case TextPart(text):
                 found.append(("text", text))
             case ReasoningPart(text):

@@ -98,6 +98,9 @@ class KillableStore:
     def free_bytes(self) -> int | None:
         return None
 
+    async def reusable_bytes(self) -> int:
+        return 0
+
     async def close(self) -> None:
         pass
 

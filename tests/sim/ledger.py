@@ -46,6 +46,8 @@ class Ledger:
         self.runs: dict[RunId, Run] = {}
         """Every run there ever was, as it was last."""
         self.erased: set[RunId] = set()
+        self.used: dict[RunId, int] = {}
+        """Tokens of every run that was ever settled."""
         self.sessions: dict[SessionId, Session] = {}
         self.approvals: dict[ApprovalId, Approval] = {}
         self.asked: dict[MessageId, str] = {}
@@ -56,6 +58,8 @@ class Ledger:
         """When a run was first asked to end, or a request to end it was taken up again."""
         self.anew: dict[RunId, float] = {}
         """When a recovery that had been given up was begun anew (J6)."""
+        self.steered: dict[RunId, RunId] = {}
+        """Queued runs whose text was to be added to another, and that one."""
         self.keys: dict[tuple[SessionId, str], RunId] = {}
         self.feed: list[tuple[ChangeKind, SessionId, RunId | None, str | None]] = []
         """The change feed: number n is at place n - 1."""
@@ -68,7 +72,7 @@ class Ledger:
         self.store_trouble_at = -1.0
         self.put_back: list[tuple[float, float]] = []
         """When the clock was put back, and how far."""
-        limits = settings.final_save + settings.fence_wait + settings.poll + settings.sweep
+        limits = settings.final_save + settings.fence_wait + settings.poll_interval + settings.sweep_interval
         self.patience = 1.0 if self.calm else settings.lease_time * 4 / 3 + limits + 2.0
         """How long after a request and the last trouble a run may take to end."""
         self.reach = 1.0 if self.calm or plan.mode == "embedded" else settings.lease_time + 1.0
@@ -112,6 +116,9 @@ class Ledger:
         if story.purged:
             self.blame(f"{item.run}: an append after its journal was erased")
         events = [entry.event() for entry in item.entries]
+        for event in events:
+            if isinstance(event, ev.MessageSteered) and event.id in invariants.steered_in(self.stories):
+                self.blame(f"{item.run}: {event.id} is added a second time")
         for problem in invariants.append_problems(story, item.entries, events, item.epoch):
             self.blame(f"{item.run}: {problem}")
         known = self.runs.get(item.run)
@@ -169,6 +176,10 @@ class Ledger:
         put_back = sum(seconds for at, seconds in self.put_back if at >= lately)
         for problem in invariants.commit_problems(commit, tx, self.stories, settings.recovery, put_back):
             self.blame(problem)
+        for problem in invariants.outbox_problems(commit, tx):
+            self.blame(problem)
+        for problem in invariants.usage_problems(commit, tx, self.stories, self.used, self.plan.budget):
+            self.blame(problem)
         of_commit(self.situations, commit)
         if self.memory is not None:
             self.memory.committed(commit)
@@ -183,6 +194,7 @@ class Ledger:
                 self.erased |= {old.id} if old is not None else set()
             else:
                 self.runs[run.id] = run
+                self._check_steering(old, run, tx)
                 self._count_parked(old, run)
                 if self._moments:
                     self._tell_moments(old, run)
@@ -204,11 +216,27 @@ class Ledger:
                     self.blame(f"{message.id} says again what {first} says: {text!r}")
                 self._texts[message.session_id, text] = message.id
 
+    def _check_steering(self, old: Run | None, run: Run, tx: Tx) -> None:
+        if run.steers is not None:
+            self.steered[run.id] = run.steers
+        target = self.steered.get(run.id)
+        if target is None:
+            return
+        session = tx.session(run.session_id)
+        deleted = session is None or session.deleted_at is not None
+        known = None if target in self.erased else self.runs.get(target)
+        for problem in invariants.steering_problems(old, run, known, self.stories, deleted):
+            self.blame(problem)
+
     def _time_intent(self, old: Run | None, run: Run) -> None:
+        if run.is_taken:
+            return  # it ends when the journal of the other run is known
+        if run.intent is None:
+            self.intended.pop(run.id, None)
         anew = old is not None and run.is_pending and old.recovery is not None and old.recovery.state == "none"
         if anew:  # what was given up ends when somebody has it looked at again
             self.anew[run.id] = self.now()
-        if run.intent is not None and (anew or old is None or old.intent is None):
+        if run.intent is not None and (anew or old is None or old.intent is None or old.is_taken):
             self.intended[run.id] = self.now()
 
     def _tell_moments(self, old: Run | None, run: Run) -> None:

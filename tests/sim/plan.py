@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.agents.scripted import Action
+from holdfast.agents.scripted_agent import Action
 from holdfast.core.events import Decision
 from holdfast.core.run import Lifetime
 from holdfast.engine.settings import EngineSettings
@@ -12,7 +12,8 @@ from holdfast.engine.transactions.accept import OnBusy
 from holdfast.testing import Plan as Faults
 
 AgentName = Literal["able", "resuming", "unable"]
-"""`able` can park and resume, `resuming` keeps its task while it waits for a person, `unable` can do neither."""
+"""`able` can park, resume and be steered, `resuming` keeps its task while it waits for a person, `unable` can do none
+of these."""
 
 
 Moment = Literal[
@@ -28,6 +29,7 @@ Moment = Literal[
     "tool.finished",
     "approval.requested",
     "approval.resolved",
+    "message.steered",
     "sealed",
 ]
 """What has just been committed somewhere: the instants around which things go wrong."""
@@ -115,6 +117,18 @@ class Again:
 class Cancel:
     pick: int
     twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """Text for an active run, which is answered by a script if it becomes a turn of its own."""
+
+    pick: int
+    script: int
+    serial: int
+    key: str | None = None
+    twice: bool = False
+    insists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +239,7 @@ Act = (
     | Submit
     | Again
     | Cancel
+    | Steer
     | Decide
     | OnRun
     | OnSession
@@ -287,3 +302,5 @@ class Plan:
     troubled: bool
     """Storage may fail or nodes may go: errors of storage are legitimate answers."""
     memory: MemoryPlan | None = None
+    budget: int | None = None
+    """Tokens of a month beyond which new turns are refused."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Literal, TypeVar
 
-from holdfast.agents.scripted import Action, CallTool, Crash, Fail, Hang, Say, SayTokens, Think
+from holdfast.agents.scripted_agent import Action, CallTool, Crash, Fail, Hang, Say, SayTokens, Think
 from holdfast.core.events import StepStarted, Usage
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.engine.settings import EngineSettings
 from holdfast.testing import Fault
 from holdfast.testing.faults import Operation
@@ -46,11 +46,11 @@ def settings(dice: Dice) -> EngineSettings:
         live_tail_bytes=one(1, 200, 256_000),
         storage_retry_time=one(0.5, 3.0, 20.0),
         final_save=one(1.0, 5.0, 15.0),
-        drain=one(0.0, 0.0, 2.0),
+        drain_time=one(0.0, 0.0, 2.0),
         cancel_wait=one(0.5, 2.0),
         fence_wait=one(1.0, 5.0),
-        poll=one(4.0, 10.0),
-        sweep=one(10.0, 25.0),
+        poll_interval=one(4.0, 10.0),
+        sweep_interval=one(10.0, 25.0),
         lease_time=one(9.0, 15.0),
         retention=one(0.0, 6.0, 1_000_000.0, 1_000_000.0),
         touch_every=one(0.5, 10.0),
@@ -195,6 +195,12 @@ def memory_plan(seed: int) -> MemoryPlan | None:
         idle=dice.one(2.0, 10.0, 40.0),
         incognito=dice.one(None, None, 0, 1),
     )
+
+
+def budget_plan(seed: int) -> int | None:
+    """From dice of its own, as well. A step of a script reports 8 tokens, if any."""
+    dice = Dice(seed ^ 0x62756467)
+    return dice.one(0, 8, 16, 32) if dice.likely(0.2) else None
 
 
 def wake_plan(dice: Dice) -> dict[int, Literal["lost", "doubled"]]:

@@ -5,8 +5,8 @@ Unlike seeds of the generator, they stay valid when the generator changes."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.agents.scripted import CallTool, Hang, Say
-from holdfast.core.recovery import RecoveryPolicy
+from holdfast.agents.scripted_agent import CallTool, Hang, Say
+from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.engine.settings import EngineSettings
 from holdfast.testing import Fault
 from tests.sim import plan as p
@@ -30,7 +30,14 @@ def _plan(
     **settings: Any,
 ) -> p.Plan:
     """`n`: the schedule. `nodes`: of a cluster; 0: embedded. `calm`: nothing fails."""
-    quick = {"poll": 4.0, "sweep": 10.0, "lease_time": 9.0, "drain": 0.0, "final_save": 5.0, "fence_wait": 1.0}
+    quick = {
+        "poll_interval": 4.0,
+        "sweep_interval": 10.0,
+        "lease_time": 9.0,
+        "drain_time": 0.0,
+        "final_save": 5.0,
+        "fence_wait": 1.0,
+    }
     return p.Plan(
         seed=n,
         mode="cluster" if nodes else "embedded",
@@ -160,5 +167,15 @@ REGRESSIONS: Mapping[str, Callable[[int], p.Plan]] = {
         script=(Say("hello "), Hang()),
         idle_limit=20.0,
         plans=(p.NodePlan(store={("transact", 4): Fault("stall_after", 12.0)}),),
+    ),
+    "a question that is journaled while its node stops is closed before it is put again": lambda n: _plan(
+        n,
+        _at(_later(0.5), p.Stop(p.After(seconds=10.0)), 0),
+        _at(_later(1.0 + n % 4), p.Tick(), 1),
+        first=_at(FIRST, p.Submit(0, 0, agent="resuming")),
+        nodes=2,
+        script=ASK,
+        plans=tuple(p.NodePlan(journal={("append", 2 + n % 2): Fault("stall", 2.0)}) for _ in range(2)),
+        recovery=RecoveryPolicy(auto_continue=True),
     ),
 }

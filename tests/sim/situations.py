@@ -22,11 +22,13 @@ EXPECTED = [
         given up and let go
         recovery pending; recovery recovered; recovery none; recovery looked at again; settled late by its own node
         commit failed and had happened; commit failed and was repeated
+        text offered to a run; text added; text left as the next message; text taken and released
         retried; edited; undone; cleared; deleted; session purged; journal purged
         watched to the end; watcher came back; watcher let go; handed to a watcher; watcher at another node
         attached client left; attached client left the queue; change feed followed; change feed reset
         memory: committed; memory: several turns in one commit; memory: commit failed; memory: commit in doubt
         memory: commit repeated; memory: session evicted
+        refused by a budget
         fault: refuse; fault: doubt; fault: stall; fault: stall_after; fault: conflict; wake lost; wake doubled
     """.strip().splitlines()
     for name in line.split(";")
@@ -42,6 +44,8 @@ def of_append(count: "Counter[str]", story: Story, events: list[ev.Event], item:
         match event:
             case ev.RunResumed():
                 count["resumed"] += 1
+            case ev.MessageSteered():
+                count["text added"] += 1
             case ev.MessageSeeded():
                 count["continued as a new run"] += 1
             case ev.RunEnded(status, reason, _, error):
@@ -95,6 +99,8 @@ def _of_changed(count: "Counter[str]", old: Run, run: Run) -> None:
     match old.status, run.status:
         case "queued", "running" if not old.in_tree:
             count["queue joined"] += 1
+        case "queued", "queued" if old.steers is not None and run.steers is None and run.intent is None:
+            count["text taken and released" if old.is_taken else "text left as the next message"] += 1
         case "queued", "cancelled" if not old.in_tree:
             count["queued turn cancelled"] += 1
         case "running", "waiting":

@@ -18,7 +18,15 @@ from holdfast.core.lease import NodeIdentity
 from holdfast.core.parts import TextPart, plain_text
 from holdfast.core.session import Message, Session
 from holdfast.core.transcript import Transcript
-from holdfast.engine.transactions import accept, approvals, run_endings, run_queue, session_edits
+from holdfast.engine.transactions import (
+    accept,
+    approvals,
+    cancel_requests,
+    forks,
+    run_endings,
+    run_queue,
+    session_edits,
+)
 from holdfast.ports.store import Tx
 from holdfast.storage.in_memory import InMemoryStore
 from holdfast.testing import CountingIds, FakeClock
@@ -31,6 +39,13 @@ PICK = st.integers(0, 30)
 WAYS = st.sampled_from(["go on", "go on", "go on", "go on", "park", "park", "cancel"])
 ENDINGS: st.SearchStrategy[Ending] = st.sampled_from(["complete", "complete", "cancelled", "failed", "interrupted"])
 KEYS = st.sampled_from([None, None, None, "a", "b"])
+
+
+def fork_at_once(tx: Tx, fork: forks.Fork) -> Session:
+    """All steps of a fork in one transaction."""
+    plan = forks.plan(tx, fork)
+    piece = forks.read_piece(tx, fork, plan.path, None)
+    return forks.finish(tx, fork, plan.version, piece.copies, piece.copies[-1].id if piece.copies else None)
 
 
 class Book(RuleBasedStateMachine):
@@ -176,7 +191,7 @@ class Book(RuleBasedStateMachine):
         if how == "cancel":
             rid = run.id
             self.both(
-                lambda: self.model.cancel(rid), lambda tx: run_endings.request_cancel(tx, rid, LOCAL, "requested")
+                lambda: self.model.cancel(rid), lambda tx: cancel_requests.request_cancel(tx, rid, LOCAL, "requested")
             )
         elif run.status == "running" and how == "park":
             self._park(run)
@@ -248,14 +263,14 @@ class Book(RuleBasedStateMachine):
 
     def _fork(self, sid: SessionId, mid: MessageId) -> None:
         """Settled messages only, in a tree of their own, which no run will ever touch."""
-        new, ids = SessionId(self.ids.new("ses")), [MessageId(self.ids.new("msg")) for _ in range(60)]
-        copied, made = self.both(
-            lambda: self.model.fork(sid, mid, new), lambda tx: session_edits.fork(tx, sid, LOCAL, mid, new, ids)
-        )
+        new = SessionId(self.ids.new("ses"))
+        fork = forks.Fork(sid, LOCAL, mid, new)
+        copied, made = self.both(lambda: self.model.fork(sid, mid, new), lambda tx: fork_at_once(tx, fork))
         if copied is not None:
             assert isinstance(made, Session)
             session = self.model.sessions[new]
-            for copy, original in zip(ids, copied, strict=False):
+            for original in copied:
+                copy = fork.copy_id(original.id)
                 session.tree[copy] = replace(original, id=copy, parent=session.head)
                 session.head = copy
             self.known += [*session.tree]

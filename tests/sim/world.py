@@ -12,17 +12,19 @@ import trio.lowlevel
 from anyio.abc import TaskGroup
 from trio.testing import MockClock
 
-from holdfast.core.ids import NodeId, RunId
+from holdfast.core.budgets import BUDGETS, Budget, budgets_to_json
+from holdfast.core.ids import LOCAL, NodeId, RunId
 from holdfast.core.memory_ledger import LedgerPolicy
 from holdfast.engine.engine import Engine
 from holdfast.ports.journal import Journal
-from holdfast.ports.store import Store, Tx
+from holdfast.ports.store import PushSubscription, Store, Tx
 from holdfast.storage.file_store import FileStore
 from holdfast.storage.in_memory import InMemoryStore, InMemoryWakeups
 from holdfast.testing import CountingIds, Fault, FaultyJournal, FaultyStore, FaultyWakeups
 from holdfast.testing.faults import Operation
 from tests.memory_providers import ProviderTable
 from tests.sim.actors import SimAgent
+from tests.sim.invariants import DEVICE
 from tests.sim.killable_ports import KillableJournal, KillableStore, KillableWakeups, Line
 from tests.sim.ledger import Ledger, Trace
 from tests.sim.memory import SimMemory
@@ -127,14 +129,15 @@ class World:
         self.wakeups = FaultyWakeups(InMemoryWakeups(), Fired(plan.wakes, self._wake_failed))
         self.ids = CountingIds()
         agents = {
-            name: SimAgent(name == "able", name != "unable", plan.scripts, self.ledger) for name in get_args(AgentName)
+            name: SimAgent(name == "able", name != "unable", plan.scripts, self.ledger, can_steer=name != "unable")
+            for name in get_args(AgentName)
         }
         self.agents = agents
         self.memory, self._settings = None, plan.settings
         if plan.memory is not None:
             self.memory = self.ledger.memory = SimMemory(plan.memory, self.ledger.blame, self.ledger.situations)
             policy = LedgerPolicy(idle=plan.memory.idle, pause=1.0)
-            self._settings = replace(plan.settings, memory=policy, commit_limit=8.0, flush=4.0, warm_sessions=2)
+            self._settings = replace(plan.settings, memory=policy, commit_limit=8.0, flush_time=4.0, warm_sessions=2)
         self.nodes: list[Node] = []
         """All that have not been killed or stopped, also while they are starting or stopping."""
         self.started = 0
@@ -228,7 +231,7 @@ class World:
         else:
             node.engine.stop()
         settings = self.plan.settings
-        enough = settings.drain + 2 * settings.final_save + settings.storage_retry_time + 120.0
+        enough = settings.drain_time + 2 * settings.final_save + settings.storage_retry_time + 120.0
         with anyio.move_on_after(enough):
             await node.gone.wait()
         if not node.gone.is_set():
@@ -299,6 +302,19 @@ class World:
 
     def _wake_failed(self, _: int, fate: str) -> None:
         self.ledger.situations[f"wake {fate}"] += 1
+
+    async def set_budget(self, tokens: int) -> None:
+        """Before the first node starts."""
+        budgets = budgets_to_json("UTC", [Budget("month", "tokens", tokens, "refuse")])
+        await self.base.transact(lambda tx: tx.put_setting(LOCAL, BUDGETS, budgets))
+
+    async def add_device(self) -> None:
+        """One that wants all notifications, before the first node starts."""
+        keys, wants = ("key", "secret"), (True, True, True, True)
+        device = PushSubscription(
+            DEVICE, LOCAL, "https://push.example", *keys, "Phone", None, *wants, created_at=self.clock.now()
+        )
+        await self.base.transact(lambda tx: tx.put_push_subscription(device))
 
     async def peek(self, work: Callable[[Tx], T]) -> T:
         """Read the store directly, without faults."""

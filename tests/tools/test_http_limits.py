@@ -1,11 +1,13 @@
 """Limits on the answers of servers that libraries read, over a real connection."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Final
 
+import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 
@@ -71,3 +73,42 @@ async def test_events_together_have_no_limit(end: bytes) -> None:
     """The limits are those of one event, also when its end arrives in two pieces."""
     pieces = [b'data: "' + b"x" * 60_000 + b'"' + b"," * 60_000 + end[:1], end[1:]] * 40
     assert await read("text/event-stream", pieces) == sum(map(len, pieces))
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"])
+async def test_many_small_events_let_everything_else_run(end: bytes) -> None:
+    """L6: what has arrived is given to the library in pieces, which end between events; a large event is one piece."""
+    large = b"data: " + b"x" * 50_000 + end
+    events = (b"data: {}" + end) * 5_000 + large
+    turns, pieces = 0, list[bytes]()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    response = httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, stream=Arrived(events))
+    response.request = httpx2.Request("GET", "http://localhost/")
+    (limit,) = limited_hooks(MB)["response"]
+    await limit(response)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count_turns)
+        async for piece in response.aiter_raw():
+            pieces.append(piece)
+        tasks.cancel_scope.cancel()
+    assert b"".join(pieces) == events
+    assert all(piece.endswith(end) for piece in pieces)
+    assert max(map(len, pieces[:-1])) < 5_000
+    assert pieces[-1].endswith(large)
+    assert turns >= len(pieces) - 1
+
+
+class Arrived(httpx2.AsyncByteStream):
+    """A body that is all there."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._data

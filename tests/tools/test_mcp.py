@@ -7,7 +7,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ import pytest
 from aiohttp import web
 
 from holdfast import __version__
+from holdfast.core.parts import Json
 from holdfast.ports.model import Media
 from holdfast.ports.tool import Tool, ToolError, ToolTraits
-from holdfast.tools.mcp import tool_listing, tool_mapping
+from holdfast.tools.mcp import connection, tool_listing, tool_mapping
 from holdfast.tools.mcp.client import McpLimits
+from holdfast.tools.mcp.server_config import HttpServer, McpServer, StdioServer
 from holdfast.tools.mcp.servers import McpServers
-from holdfast.tools.mcp.tool_mapping import HttpServer, McpServer, StdioServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 from tests.tools.raw_mcp_server import INITIALIZED
@@ -131,8 +133,60 @@ async def test_tools_of_a_program_are_listed_and_called(
         assert result.content.split()[1:] == ["none", "yes"]
         assert bench.printed == ["half way\n", "2/2\n"]
         assert not any(name.startswith("gone__") for name in tools)
-        with pytest.raises(ToolError, match="Try again in"):
+        with pytest.raises(ToolError, match=r"gone \(command not found: .*\)\. Try again in 3\d\d\d s"):
             await servers._clients["gone"].list_tools()
+
+
+async def test_tools_are_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch, effects: Path) -> None:
+    """L6: a list of tools may have megabytes of schemas."""
+    threads = []
+
+    def check(server: str, tools: Sequence[Json]) -> list[Json]:
+        threads.append(threading.current_thread())
+        return tool_listing.keep_valid_tools(server, tools)
+
+    monkeypatch.setattr(connection, "keep_valid_tools", check)
+    async with connected(on_stdio(effects)) as servers:
+        assert await tools_of(servers)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_a_pause_of_less_than_a_second_is_named_as_one() -> None:
+    """E1: nobody can try again in no time."""
+    missing = StdioServer("gone", "/nonexistent/program")
+    async with connected(missing, limits=McpLimits(connect=60.0, first_pause=0.4)) as servers:
+        for words in ("command not found", r"Try again in 1 s\."):
+            with pytest.raises(ToolError, match=words):
+                await servers._clients["gone"].list_tools()
+
+
+async def test_the_reason_of_a_failure_is_told_in_words() -> None:
+    """E1: of a program its last words, of an address the system's; an explicit attempt waits for no pause."""
+    dying = StdioServer("dying", sys.executable, ("-c", "import nonexistent_module_of_ours"))
+    away = HttpServer("away", "http://127.0.0.1:1/mcp")
+    limits = McpLimits(connect=60.0, first_pause=3600.0, longest_pause=3600.0)
+    reasons = {
+        "dying": "Could not connect to dying: the command exited: ModuleNotFoundError: No module named",
+        "away": "Could not connect to away (127.0.0.1:1): connection refused",
+    }
+    async with connected(dying, away, limits=limits) as servers:
+        for _ in range(2):
+            for name, reason in reasons.items():
+                with pytest.raises(ToolError) as failed:
+                    await servers.list_tools(name)
+                assert str(failed.value).startswith(reason)
+
+
+async def test_a_failing_server_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried again with every turn, and says nothing new."""
+    async with connected(StdioServer("gone", "/nonexistent/program"), limits=McpLimits(first_pause=0.0)) as servers:
+        client = servers._clients["gone"]
+        for _ in range(3):
+            with pytest.raises(ToolError) as failed:
+                await servers.list_tools("gone")
+            client.log_failure(failed.value)
+    assert [record.levelname for record in caplog.records if "command not found" in record.message] == ["WARNING"]
 
 
 async def test_a_server_that_dies_is_replaced_and_no_effect_is_repeated(bench: Bench, effects: Path) -> None:
@@ -200,14 +254,14 @@ def raw(name: str = "raw", **script: Any) -> StdioServer:
 async def test_a_server_that_never_lists_its_tools_delays_one_turn(effects: Path) -> None:
     """E1: the first turn waits for its limit; later ones go on at once, and the server is tried again meanwhile."""
     silent = raw(results={"tools/list": None}, log=str(effects))
-    limits = McpLimits(connect=2.0, first_pause=0.01, longest_pause=0.01)
+    limits = McpLimits(connect=4.0, first_pause=0.01, longest_pause=0.01)
     async with connected(silent, raw("ready", results={"tools/list": {"tools": [GOOD]}}), limits=limits) as servers:
         assert set(await tools_of(servers)) == {"ready__good"}
         assert servers.states()["raw"].failure == "it did not answer in time"
         began = anyio.current_time()
         for _ in range(20):
             assert set(await tools_of(servers)) == {"ready__good"}
-        assert anyio.current_time() - began < 2.0, "each turn waited for the silent server"
+        assert anyio.current_time() - began < 5 * limits.connect, "each turn waited for the silent server"
         with anyio.fail_after(GUARD):
             while (await anyio.Path(effects).read_text()).count("tools/list") < 2:
                 await tools_of(servers)
@@ -270,22 +324,28 @@ async def test_a_remote_server_cannot_send_without_an_end(kind: str) -> None:
 
 async def test_a_malformed_tool_hides_no_other(bench: Bench) -> None:
     """E1: tools that the SDK or a model would stumble over are left out, one by one."""
-    deep: Any = {"type": "string"}
-    for _ in range(150):
-        deep = {"items": deep}
+    nested: list[Any] = [{"type": "string"}]
+    for _ in range(300):
+        nested.append({"items": nested[-1]})
     tools = [
         {"inputSchema": {"type": "object"}},
         {"name": 7, "inputSchema": {"type": "object"}},
         {"name": "no schema"},
         {"name": "list", "inputSchema": []},
         {"name": "string", "inputSchema": {"type": "string"}},
-        {"name": "deep", "inputSchema": {"type": "object", "properties": {"a": deep}}},
+        {"name": "deep", "inputSchema": {"type": "object", "properties": {"a": nested[150]}}},
+        {"name": "deeper", "inputSchema": {"type": "object", "properties": {"a": nested[300]}}},
         {"name": "large", "inputSchema": {"type": "object", "description": "x" * 110_000}},
+        {"name": "infinite", "inputSchema": {"type": "object", "properties": {"a": {"maximum": float("inf")}}}},
+        {"name": "huge", "inputSchema": {"type": "object", "properties": {"a": {"maximum": 10**400}}}},
+        {"name": "half", "description": "half: \ud800", "inputSchema": {"type": "object"}},
         "nonsense",
         GOOD,
     ]
     async with connected(raw(results={"tools/list": {"tools": tools}})) as servers:
-        assert set(await tools_of(servers)) == {"raw__good"}
+        found = await tools_of(servers)
+    assert set(found) == {"raw__half", "raw__good"}
+    assert found["raw__half"].spec.description == "half: \N{REPLACEMENT CHARACTER}"
 
 
 async def test_the_schemas_of_a_server_have_a_limit_together() -> None:
@@ -333,8 +393,8 @@ def test_hints_of_a_server_that_is_not_trusted_do_not_count() -> None:
         read_only_hint = True
         idempotent_hint = True
 
-    assert tool_mapping.traits(Hints, trusted=False) == ToolTraits(rule="ask")
-    assert tool_mapping.traits(None, trusted=True) == ToolTraits(rule="ask")
+    assert tool_mapping.to_traits(Hints, trusted=False) == ToolTraits(rule="ask")
+    assert tool_mapping.to_traits(None, trusted=True) == ToolTraits(rule="ask")
     assert not HttpServer("x", "http://x").trusted
 
 
@@ -343,6 +403,17 @@ def test_names_fit_what_providers_take() -> None:
     name = tool_mapping.tool_name("my server", "x" * 100)
     assert len(name) == 64
     assert name.startswith("my_server__xxx")
+
+
+async def test_long_names_with_the_same_beginning_hide_no_tool(bench: Bench) -> None:
+    """X5: a name that is cut to what providers take stays its tool's own, and is the same each time."""
+    names = ["x" * 70 + "_first", "x" * 70 + "_last"]
+    answers = {"tools/list": {"tools": [{**GOOD, "name": name, "description": name} for name in names]}}
+    async with connected(raw(results=answers)) as servers:
+        tools = await tools_of(servers)
+        assert sorted(tool.spec.description for tool in tools.values()) == names
+        assert all(len(name) == 64 for name in tools)
+        assert [tool_mapping.tool_name("raw", name) for name in names] == list(tools)
 
 
 def test_the_sdk_is_not_imported_before_it_is_used() -> None:

@@ -16,7 +16,7 @@ from anyio import to_thread
 from holdfast.ports.tool import ToolError
 from holdfast.tools.mcp.http_client import guarded_client
 from holdfast.tools.mcp.oauth import OAuthSecrets
-from holdfast.tools.mcp.tool_mapping import HttpServer
+from holdfast.tools.mcp.server_config import HttpServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 from tests.tools.test_mcp import address, connected, listening

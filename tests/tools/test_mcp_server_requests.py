@@ -19,8 +19,8 @@ from holdfast.ports.model import ModelRequest, UserMessage
 from holdfast.ports.tool import PersonQuestion, SampledAnswer, Tool, ToolContext
 from holdfast.tools.mcp import sampling
 from holdfast.tools.mcp.client import McpLimits
+from holdfast.tools.mcp.server_config import HttpServer
 from holdfast.tools.mcp.server_requests import ActiveCall
-from holdfast.tools.mcp.tool_mapping import HttpServer
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
 from tests.tools.test_mcp import GOOD, address, connected, listening, on_http, on_stdio, raw, tools_of

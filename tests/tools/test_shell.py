@@ -128,7 +128,7 @@ async def test_long_output_keeps_its_head_and_tail(bench: Bench) -> None:
 
 
 async def test_a_flood_is_stopped(bench: Bench) -> None:
-    """X5: a command that prints for ever is ended, and says why."""
+    """X5: a command that prints forever is ended, and says why."""
     shell = replace(SHELL, limits=ShellLimits(max_output=100_000))
     result = await bench.run(shell, command="yes")
     assert result.is_error

@@ -23,6 +23,9 @@ from tests.tools.conftest import Bench
 
 pytestmark = pytest.mark.anyio
 
+PYTHON = Path(sys.executable).resolve()
+"""Not the environment's link to it, which may be below the hidden /tmp."""
+
 
 def _missing() -> str:
     if shutil.which("bwrap") is None:
@@ -116,7 +119,7 @@ async def test_sockets_in_the_home_directory_are_out_of_reach(bench: Bench, shel
     address = home / "with space" / "a.sock"
     address.parent.mkdir()
     script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('connected')"
-    command = f"{sys.executable} -c \"{script}\" '{address}'"
+    command = f"{PYTHON} -c \"{script}\" '{address}'"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(address))
         server.listen()

@@ -1,18 +1,22 @@
 """The file tools: what they do, and that nothing leads out of the workspace."""
 
 import os
+import resource
 import socket
 import stat
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from holdfast.ports.tool import ToolError
-from holdfast.tools.workspace import search_tool
+from holdfast.tools.workspace import search_process, search_tool
 from holdfast.tools.workspace.file_tools import MAX_CHARS, file_tools
 from tests.harness import GUARD
 from tests.tools.conftest import Bench
@@ -143,7 +147,7 @@ async def test_files_are_searched_by_text_and_pattern(bench: Bench, inside: Path
 
 
 async def test_a_search_is_bounded(bench: Bench, inside: Path) -> None:
-    """X5: many matches are cut, and a pattern that would take others for ever is answered."""
+    """X5: many matches are cut, and a pattern that would take others forever is answered."""
     (inside / "a").write_text("match\n" * 1000)
     content = (await bench.run(SEARCH, pattern="match")).content
     assert content.count("match") == search_tool.MAX_MATCHES + 1
@@ -170,6 +174,86 @@ async def test_a_pattern_that_takes_for_ever_is_given_up(inside: Path) -> None:
                 await anyio.to_thread.run_sync(search.run)
             tg.cancel_scope.cancel()
     assert ticks > 100
+
+
+EXPLOSIVE = {
+    "counts": "(?:(?:(?:a{1000}){1000}){1000}){1000}",
+    "minimum counts": "(?:(?:(?:a{1000,}){1000,}){1000,}){1000,}",
+    "lazy counts": "(?:(?:(?:a{1000,2000}?){1000,2000}?){1000,2000}?)+",
+    "lookbehind": "(?<=(?:(?:(?:a|b){1000}){1000}){1000})",
+    "named sets": "(?V1)(?:(?:[[a-z]--[aeiou]]{1000}){1000}){1000}",
+    "fuzzy": "(?e)(?:(?:(?:abc){1000}){1000}){e<=500}",
+    "recursion": "(?R)?a(?R)?b",
+    "alternatives": "(?:" + "|".join("(?:a{999}){99}" for _ in range(60)) + "){999}",
+}
+
+
+@pytest.mark.parametrize("pattern", EXPLOSIVE.values(), ids=EXPLOSIVE)
+async def test_an_explosive_pattern_needs_little_of_the_server(bench: Bench, inside: Path, pattern: str) -> None:
+    """A pattern that would need gigabytes or hours gets an answer, and others run meanwhile."""
+    (inside / "a").write_text("ab" * 1000 + "a" * 1000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await checkpoint()
+            ticks += 1
+
+    with anyio.fail_after(search_process.DEADLINE + GUARD):  # a busy machine may need all of its time
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(tick)
+            result = await bench.run(SEARCH, pattern=pattern, regex=True)
+            tg.cancel_scope.cancel()
+    assert ticks > 100
+    assert "Use a simpler pattern" in result.content or "a:1:" in result.content or "invalid" in result.content
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+_EXAMPLES = 8 if settings().max_examples <= 100 else 200  # Each is a process; many in the long version
+_ATOMS = st.sampled_from(
+    ["a", "b", ".", r"\w", r"\p{L}", "[a-z]", "[^a]", "(?V1)[[a-z]--[aeiou]]", "(?i:\u00df)", "(?R)", r"\X", "^", "$"]
+)
+_COUNTS = st.sampled_from(
+    ["*", "+", "?", "{9}", "{1000}", "{,1000}", "{1000,}", "{99,999}?", "{65535}", "{e<=5}", "{i<=3,d<=3}", "++", "*+"]
+)
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.builds("(?:{}){}".format, inner, _COUNTS),
+        st.builds("({}){}".format, inner, _COUNTS),
+        st.builds("({}{}{})".format, st.sampled_from(["?=", "?!", "?<=", "?<!", "?>", "?|"]), inner, inner),
+        st.builds("(?:{}|{})".format, inner, inner),
+        st.builds("{}{}".format, inner, inner),
+    )
+
+
+@settings(max_examples=_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=st.recursive(_ATOMS, _larger, max_leaves=25), ignore_case=st.booleans())
+async def test_every_pattern_is_bounded(inside: Path, pattern: str, ignore_case: bool) -> None:
+    """Whatever a model writes, the search ends with a result or a reason, within its limits of time and memory."""
+    (inside / "a").write_text("abba" * 50)
+    args = {"pattern": pattern[: search_tool.MAX_PATTERN], "regex": True, "ignore_case": ignore_case}
+    began = time.monotonic()
+    try:
+        found = search_process.search_files(inside, args, threading.Event()).content
+    except ToolError as error:
+        found = str(error)
+    assert found
+    assert time.monotonic() - began < search_process.DEADLINE
+
+
+async def test_a_cancelled_search_ends_its_process(inside: Path) -> None:
+    """Nobody waits for the limits of a search whose run has ended."""
+    stop = threading.Event()
+    stop.set()
+    args = {"pattern": EXPLOSIVE["counts"], "regex": True}
+    began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    with pytest.raises(ToolError, match="cancelled"):
+        search_process.search_files(inside, args, stop)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < search_process.MAX_COMPILE_TIME / 2
 
 
 async def test_a_search_that_nobody_waits_for_stops(inside: Path) -> None:
