@@ -89,7 +89,7 @@ class Ledger:
     """Messages of ended runs as they were read: they never change again (X4)."""
     violations: list[Violation] = field(default_factory=list)
     auto_continue: bool = False
-    """Runs of an earlier life may go on by themselves."""
+    """In the current life, runs of an earlier one may go on by themselves."""
     lives: int = 0
     events: int = 0
     _numbers: int = 0

@@ -21,6 +21,7 @@ class World:
         self.ledger = Ledger()
 
     def start(self, **how: Any) -> Server:
+        self.ledger.auto_continue = how.get("recovery", {}).get("auto_continue", False)
         return Server(self.directory, self.ledger, self._forker, **how)
 
     @contextmanager
@@ -36,7 +37,7 @@ class World:
         with self.life(**how) as server:
             yield server, self.check(server)
             server.stop()
-        assert self.violations == []
+        assert not self.violations, self.violations
 
     @property
     def effects(self) -> list[str]:
@@ -153,8 +154,7 @@ class RandomLives:
         self._chance = Random(seed)
         self._runs = runs
         self._answered: set[str] = set()
-        auto = self.world.ledger.auto_continue = self._chance.random() < 0.25
-        self._settings: dict[str, Any] = {"recovery": {"auto_continue": auto}}
+        self._settings: dict[str, Any] = {"recovery": {"auto_continue": self._chance.random() < 0.25}}
 
     def live_and_die(self) -> None:
         """Start, compare with the life before, work, `kill -9`."""

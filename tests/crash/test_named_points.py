@@ -353,7 +353,7 @@ def test_automatic_continue_goes_on_with_the_same_run(world: World) -> None:
         assert b"\nevent: run.resumed\n" in b"".join(turn.frames)
         world.check(server)
         server.stop()
-    assert world.violations == []
+    assert not world.violations, world.violations
 
 
 @pytest.mark.parametrize("point", [*at("terminal", APPEND)[1:], *at("settle")])
