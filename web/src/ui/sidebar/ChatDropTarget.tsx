@@ -37,8 +37,10 @@ export function ChatDropTarget({ name, project, sessions, children }: Props) {
   const [over, setOver] = useState(false);
   const drop = async (sids: readonly string[]) => {
     const chats = sessions.filter(({ id }) => sids.includes(id));
+    const selection = selectedChats.get();
     const { moveChats } = await loadChunk(() => import("../projects/project-actions.ts"));
-    if ((await moveChats(app, chats, project)) && selectedChats.get()) stopSelecting();
+    // A selection that was begun or changed meanwhile goes on.
+    if ((await moveChats(app, chats, project)) && selection && selectedChats.get() === selection) stopSelecting();
   };
   return (
     <section
