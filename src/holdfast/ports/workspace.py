@@ -4,7 +4,7 @@
 Each call may raise WorkspaceUnavailableError, PathNotFoundError and PathRefusedError.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -45,6 +45,14 @@ class WorkspacePage:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkspacePaths:
+    """What was found by a part of its path, the best matches first."""
+
+    items: tuple[WorkspaceEntry, ...]
+    complete: bool  # False: there are more files than are looked at
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceFile:
     name: str
     path: str
@@ -81,11 +89,14 @@ class Workspaces(Protocol):
     ) -> WorkspacePage:
         """One level: directories first, by name. `containing` is part of the name, in any case."""
 
+    async def find(self, session: Session, query: str, limit: int) -> WorkspacePaths:
+        """Files and folders of every level whose path contains `query`, in any case."""
+
     async def file(self, session: Session, path: str) -> WorkspaceFile: ...
     async def preview(self, session: Session, path: str, limit: int) -> WorkspacePreview:
         """The first `limit` bytes, as text."""
 
-    def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncIterator[bytes]:
+    def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Its bytes from `start` to before `end`. EOFError: it has become shorter. PathRefusedError, before the first
         bytes: it is no longer the same."""
 
@@ -117,6 +128,9 @@ class WorkspaceEditor(Protocol):
 
     async def trash(self, session: Session) -> Sequence[TrashedItem]:
         """The newest first."""
+
+    async def erase_trash(self, session: Session, tid: str | None) -> int:
+        """Erases one deleted item for good, or all; returns how many. Raises NotFoundError."""
 
     async def restore(self, session: Session, tid: str) -> WorkspaceEntry:
         """Moves it back to where it was. Raises NotFoundError, PathExistsError."""

@@ -117,6 +117,11 @@ export type ApprovalDecisionRequest = {
   readonly option?: string | null;
 };
 
+export type AttachRequest = {
+  /** The `path` of a file or folder. */
+  readonly path: string;
+};
+
 export type BackupRequest = {
   readonly path: string;
 };
@@ -331,6 +336,11 @@ export type EditMessageRequest = {
 
 export type EditQueuedRunRequest = {
   readonly input: MessageInput;
+};
+
+export type ErasedResponse = {
+  /** The number of files and folders that were erased. */
+  readonly erased: number;
 };
 
 export type FactListResponse = {
@@ -1252,6 +1262,13 @@ export type WorkspaceLocationResponse = {
   readonly available: boolean;
   /** Why its files cannot be shown. */
   readonly reason: string | null;
+};
+
+export type WorkspacePathsResponse = {
+  readonly items: readonly WorkspaceEntryResponse[];
+  readonly next: string | null;
+  /** False if there are more files than are looked at. */
+  readonly complete: boolean;
 };
 
 export type WorkspacePreviewResponse = {

@@ -18,7 +18,6 @@ import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { AnswerEditor } from "./AnswerEditor.tsx";
-import { unreadable } from "./Attachments.tsx";
 import { editRequest } from "./edit-request.ts";
 import { focusMessageBox, focusVersionButton } from "./focus.ts";
 import styles from "./Message.module.css";
@@ -26,6 +25,7 @@ import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
 import { RegenerateMenu } from "./RegenerateMenu.tsx";
 import { editMessage } from "./turn-actions.ts";
+import { unreadable } from "./use-uploads.ts";
 
 const Approval = lazyOverlay(() => import("./Approval.tsx"));
 const UserQuestion = lazyOverlay(() => import("./UserQuestion.tsx"));
