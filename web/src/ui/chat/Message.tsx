@@ -30,6 +30,7 @@ import { unreadable } from "./use-uploads.ts";
 const Approval = lazyOverlay(() => import("./Approval.tsx"));
 const UserQuestion = lazyOverlay(() => import("./UserQuestion.tsx"));
 const Notice = lazyOverlay(() => import("./Notice.tsx"));
+const ChangesBadge = lazyOverlay(() => import("../workspace/ChangesBadge.tsx"));
 const InputForm = lazyOverlay(() => import("./InputForm.tsx"));
 
 interface Props {
@@ -151,6 +152,9 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
         <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />
       )}
       {!growing && <UnreadFiles message={message} thread={thread} />}
+      {!growing && message.parts.some(({ type }) => type === "tool") && (
+        <ChangesBadge sid={thread.sid} message={message} />
+      )}
       {!growing && <AssistantActions message={message} thread={thread} onEdit={() => setEditing("chosen")} />}
     </article>
   );

@@ -16,6 +16,7 @@ import { WorkspaceBrowser } from "./WorkspaceBrowser.tsx";
 import { PANEL_ID } from "./WorkspaceButton.tsx";
 import { showWorkspace, type WorkspaceView, wantsFocus, workspaceView } from "./workspace-state.ts";
 
+const ChangesView = lazyComponent(() => import("./ChangesView.tsx"));
 const TrashView = lazyComponent(() => import("./TrashView.tsx"));
 
 interface Props {
@@ -78,6 +79,7 @@ interface TabsProps {
 
 const TABS = [
   ["files", "Files"],
+  ["changes", "Changes"],
   ["trash", "Trash"],
 ] as const satisfies readonly (readonly [WorkspaceView, string])[];
 
@@ -96,6 +98,7 @@ function WorkspaceTabs({ sid, directory, version }: TabsProps) {
         <WorkspaceBrowser sid={sid} directory={directory} version={current} />
       </div>
       <Suspense fallback={null}>
+        {view === "changes" && <ChangesView sid={sid} version={current} onChanged={onChanged} />}
         {view === "trash" && <TrashView sid={sid} version={current} onChanged={onChanged} />}
       </Suspense>
     </>

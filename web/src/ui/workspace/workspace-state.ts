@@ -7,7 +7,7 @@ const STORAGE_KEY = "holdfast.files";
 /** On narrower screens the files cover the chat, so they are shown only when somebody asks for them. */
 export const NARROW = "(max-width: 960px)";
 
-export type WorkspaceView = "files" | "trash";
+export type WorkspaceView = "files" | "changes" | "trash";
 /** What the panel shows. */
 export const workspaceView = new Store<WorkspaceView>("files");
 export const workspaceOpen = new Store(readOpen());
