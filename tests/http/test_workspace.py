@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import anyio
 import httpx
@@ -24,12 +24,15 @@ from holdfast.app.session_workspaces import SessionWorkspaces
 from holdfast.core.errors import PathRefusedError, WorkspaceUnavailableError
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.session import Session
+from holdfast.tools.workspace import path_search
+from holdfast.tools.workspace.tree import WorkspaceTree
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import GUARD
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
-FILE_CALLS = ("file", "preview", "content", "artifact")
+ATTACH = "attach"
+FILE_CALLS = ("file", "preview", "content", "artifact", ATTACH)
 DIRECTORY_CALLS = ("entries", "archive")
 CALLS = (*FILE_CALLS, *DIRECTORY_CALLS)
 
@@ -54,11 +57,15 @@ class Workspace:
     ) -> httpx.Response:
         parameters = {name: value for name, value in {"path": path, **more}.items() if value is not None}
         url = f"/api/sessions/{self.sid}/workspace/{call}".rstrip("/")
+        if call == ATTACH:
+            return self.server.http.post(url, json=parameters, headers=headers)
         return self.server.http.get(url, params=parameters, headers=headers)
 
     def raw(self, call: str, query: str) -> httpx.Response:
         """With a query that no client library has touched."""
         url = f"/api/sessions/{self.sid}/workspace/{call}?{query}"
+        if call == ATTACH:
+            return self.ask(call, unquote(query.removeprefix("path=").partition("&")[0]))
         return self.server.http.get(httpx.URL(self.server.url).copy_with(raw_path=url.encode("latin-1")))
 
     def names(self, path: str = "", **more: Any) -> list[str]:
@@ -201,6 +208,60 @@ def test_every_name_leads_back_to_its_file(files: Workspace, name: bytes) -> Non
     assert archive.testzip() is None
     assert sorted(archive.read(each) for each in archive.namelist()) == sorted([b"of " + name, b"another"])
     assert not any(c in each for each in archive.namelist() for c in "\\\n\r:")
+
+
+# ---- what a message mentions ----
+
+
+def test_paths_are_found_by_a_part(files: Workspace) -> None:
+    """Names that begin with it come first, then names, then paths; dependencies and hidden files are left out, and
+    links are not followed."""
+    for name in ("main.py", "src/main.py", "src/domain.py", "main/x.py", ".main", "node_modules/main.py", "b/x.py"):
+        files.write(name)
+    (files.root / "main-link").symlink_to("src")
+    found = files.ask("search", query="MAIN").json()
+    paths = ["main", "main-link", "main.py", "src/main.py", "src/domain.py", "main/x.py"]
+    assert [item["path"] for item in found["items"]] == paths
+    assert found["complete"]
+    assert [item["path"] for item in files.ask("search", query="src/ma").json()["items"]] == ["src/main.py"]
+    assert files.ask("search", query=".ma").json()["items"][0]["path"] == ".main"
+    assert len(files.ask("search", limit=3).json()["items"]) == 3
+    assert files.ask("search", query="/etc/passwd").json()["items"] == []
+
+
+def test_a_search_through_many_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends at its limit, or when nobody waits, and says that it is not complete."""
+    for n in range(30):
+        (tmp_path / f"{n}.txt").touch()
+    tree = WorkspaceTree(tmp_path, tmp_path / "data", own=True)
+    assert path_search.find_paths(tree, "", 5, threading.Event()).complete
+    monkeypatch.setattr(path_search, "MAX_SCANNED", 10)
+    assert not path_search.find_paths(tree, "", 5, threading.Event()).complete
+    monkeypatch.setattr(path_search, "_CHECK_EVERY", 1)
+    stop = threading.Event()
+    stop.set()
+    assert path_search.find_paths(tree, "", 5, stop).items == ()
+
+
+def test_a_mentioned_file_is_attached_as_it_is_now(files: Workspace) -> None:
+    """The copy stays as it was, has the name of the path, and is UTF-8; what models cannot read, is empty or is too
+    large is refused."""
+    path = files.write("src/main.py", b"x = 1\n")
+    attached = files.ask("attach", "src/main.py")
+    assert attached.status_code == 201, attached.text
+    path.write_bytes(b"x = 2\n")
+    file = attached.json()
+    assert (file["name"], file["media_type"], file["size"]) == ("src/main.py", "text/plain", 6)
+    assert files.server.http.get(f"/api/files/{file['id']}/content").content == b"x = 1\n"
+    files.write("photo.png", PNG)
+    assert files.ask("attach", "photo.png").json()["media_type"] == "image/png"
+    files.write("wide.txt", "größe".encode("utf-16"))
+    wide = files.ask("attach", "wide.txt").json()["id"]
+    assert files.server.http.get(f"/api/files/{wide}/content").content.decode().endswith("größe")
+    for name, content in {"a.bin": b"\0\1", "empty.txt": b"", "long.txt": b"x" * (256 * 1024 + 1)}.items():
+        files.write(name, content)
+        refused = files.ask("attach", name)
+        assert (refused.status_code, refused.json()["type"]) == (409, "path-refused"), name
 
 
 # ---- attacks ----
@@ -382,7 +443,9 @@ def test_a_session_id_leads_nowhere_else(files: Workspace) -> None:
     for sid in (other, "ses_unknown", "..", "%2e%2e", f"..%2f{files.sid}", f"{files.sid}%2f..%2f{other}", "."):
         for call in ("", *CALLS):
             url = f"/api/sessions/{sid}/workspace/{call}?path=mine.txt".encode()
-            found = files.server.http.get(httpx.URL(files.server.url).copy_with(raw_path=url))
+            how: dict[str, Any] = {"json": {"path": "mine.txt"}} if call == ATTACH else {}
+            method, address = "POST" if how else "GET", httpx.URL(files.server.url).copy_with(raw_path=url)
+            found = files.server.http.request(method, address, **how)
             assert b"mine" not in found.content.replace(b"mine.txt", b"")
             assert found.status_code in (404, 409, 422) or (call == "" and sid == other)
 

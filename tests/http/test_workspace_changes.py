@@ -357,6 +357,23 @@ def test_a_session_has_its_own_trash(files: Workspace) -> None:
     assert restore(other, tid).status_code == 404
 
 
+def test_the_trash_is_emptied(files: Workspace) -> None:
+    """One deleted file, or everything, is erased for good; an unknown one is an error, and nothing else is touched."""
+    for name in ("a.txt", "b.txt", "keep.txt"):
+        files.write(name)
+    ids = [change(files, DELETE, name).json()["id"] for name in ("a.txt", "b.txt")]
+    url = f"/api/sessions/{files.sid}/workspace/trash"
+    for unknown in ("0" * 16, "../..", "..%2f..", "\0"):
+        assert files.server.http.delete(url, params={"id": unknown}).status_code == 404, unknown
+    assert files.server.http.delete(url, params={"id": ids[0]}).json() == {"erased": 1}
+    assert not restored(files, ids[0])
+    assert [item["id"] for item in files.ask("trash").json()["items"]] == [ids[1]]
+    assert files.server.http.delete(url).json() == {"erased": 1}
+    assert files.server.http.delete(url).json() == {"erased": 0}
+    assert files.ask("trash").json()["items"] == []
+    assert os.listdir(files.root) == ["keep.txt"]
+
+
 def test_the_trash_has_limits(files: Workspace) -> None:
     """The oldest items are erased; what is too much for all of it is not deleted."""
     os.truncate(files.write("huge.bin"), 1024**3 + 1)

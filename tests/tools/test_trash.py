@@ -29,10 +29,10 @@ def test_what_was_deleted_long_ago_is_erased(tmp_path: Path) -> None:
     item = trash.put(tree(root, tmp_path / "data"), (b"a.txt",), NOW, 0)
     os.utime(trash.directory / item.id, (NOW, NOW))
     directories = WorkspaceDirectories(tmp_path / "data")
-    directories.expire_trash(NOW + MAX_AGE)
+    directories.expire(NOW + MAX_AGE)
     assert trash.items(NOW + MAX_AGE) == [item]
     assert trash.items(NOW + MAX_AGE + 1) == []
-    directories.expire_trash(NOW + MAX_AGE + 1)
+    directories.expire(NOW + MAX_AGE + 1)
     assert list(trash.directory.iterdir()) == []
     with pytest.raises(NotFoundError):
         trash.restore(tree(root, tmp_path / "data"), item.id, 0)

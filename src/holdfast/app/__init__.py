@@ -11,6 +11,7 @@ stored_entries.py, stored_secrets.py    what was added on the settings page
 open_telemetry.py                       where spans of runs are exported to
 session_workspaces.py                   the directories that agents work in, to be shown
 workspace_editor.py                     … and changed by people
+run_changes.py                          what runs changed in them, shown and undone
 bounded_threads.py                      calls to file systems that may never answer
 """
 

@@ -20,6 +20,7 @@ from holdfast.agents.chat.workspaces import WORKSPACES
 from holdfast.agents.gateway.client import GatewayLimits
 from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.gateway_agents import GatewayAgents
+from holdfast.app.run_changes import record_changes
 from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
@@ -175,7 +176,16 @@ class AppAgentPrograms:
 
     def _acp_agent(self, program: AgentProgram) -> AcpAgent:
         places = (self.workspaces, self.directories)
-        return AcpAgent(program, self.pool, self.engine, *places, SystemClock().now, self.states, self._set_title)
+        return AcpAgent(
+            program,
+            self.pool,
+            self.engine,
+            *places,
+            SystemClock().now,
+            self.states,
+            self._set_title,
+            partial(record_changes, self.workspaces.parent),
+        )
 
     async def _set_title(self, turn: Turn, title: str) -> None:
         await self.engine.engine.titles.generate(turn.session.id, _GivenTitle(title), turn.run.owner)

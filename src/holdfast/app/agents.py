@@ -22,6 +22,7 @@ from holdfast.app.agent_programs import AgentTable, AppAgentPrograms
 from holdfast.app.engine_proxy import EngineProxy
 from holdfast.app.memory import MemoryProviderTable
 from holdfast.app.models import ConfiguredModels, MakeCatalog
+from holdfast.app.run_changes import record_changes
 from holdfast.app.tool_admin import AppToolAdmin, mcp_servers
 from holdfast.config import Config
 from holdfast.core import chat_settings
@@ -100,6 +101,7 @@ def build_agents(
         grants=engine_proxy,
         history=engine_proxy,
         has_person=_has_person,
+        record_changes=partial(record_changes, config.data_dir, directory=None),
     )
 
     own: dict[str, Agent] = {_CHAT: chat, DIRECT: DirectAgent(models.find_for_turn, engine_proxy)}

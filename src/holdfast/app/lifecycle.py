@@ -30,6 +30,7 @@ from starlette.types import ASGIApp
 from holdfast.app import deferred_imports, storage, tracing
 from holdfast.app.agents import AgentServices, BuildAgents
 from holdfast.app.engine_proxy import EngineProxy
+from holdfast.app.run_changes import SessionHistory
 from holdfast.app.session_workspaces import SessionWorkspaces
 from holdfast.app.storage import Node, WrapStorage, engine_settings
 from holdfast.app.workspace_editor import SessionWorkspaceEditor
@@ -202,6 +203,7 @@ def _http_app(
         programs=services.programs,
         workspaces=workspaces,
         workspace_editor=SessionWorkspaceEditor(workspaces, SystemClock().now, EngineSettings().disk_reserve),
+        workspace_history=SessionHistory(workspaces, SystemClock().now, EngineSettings().disk_reserve),
         measure_context=services.context_usage,
         summarizer=services.summarizer,
         titler=services.titler,

@@ -30,10 +30,11 @@ from holdfast.ports.workspace import (
     WorkspaceLocation,
     WorkspaceOrigin,
     WorkspacePage,
+    WorkspacePaths,
     WorkspacePreview,
 )
 from holdfast.server.context import AgentPrograms
-from holdfast.tools.workspace import archive, content, listing
+from holdfast.tools.workspace import archive, content, listing, path_search
 from holdfast.tools.workspace.tree import WorkspaceTree, reason_of
 
 T = TypeVar("T")
@@ -105,6 +106,13 @@ class SessionWorkspaces:
         finally:
             stop.set()
 
+    async def find(self, session: Session, query: str, limit: int) -> WorkspacePaths:
+        tree, stop = await self._tree(session), threading.Event()
+        try:
+            return await self._run(lambda: path_search.find_paths(tree, query, limit, stop))
+        finally:
+            stop.set()
+
     async def file(self, session: Session, path: str) -> WorkspaceFile:
         names, tree = parse_path(path), await self._tree(session)
         return await self._run(lambda: content.read_file_info(tree, names), path)
@@ -113,7 +121,7 @@ class SessionWorkspaces:
         names, tree = parse_path(path), await self._tree(session)
         return await self._run(lambda: content.read_preview(tree, names, limit), path)
 
-    async def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncIterator[bytes]:
+    async def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncGenerator[bytes, None]:
         tree = await self._tree(session)
         chunks = content.read_chunks(tree, parse_path(file.path), file.etag, start, end)
         async with aclosing(self._stream(chunks, file.path)) as stream:

@@ -78,6 +78,10 @@ class SessionWorkspaceEditor:
         trash = self._trash(session)
         return await self.files.change(session, tid, lambda tree: trash.restore(tree, tid, self.reserve))
 
+    async def erase_trash(self, session: Session, tid: str | None) -> int:
+        trash = self._trash(session)
+        return await self.files.change(session, tid or "", lambda _: trash.erase(tid))
+
     def _trash(self, session: Session) -> SessionTrash:
         return session_trash(self.files.data_dir, session.id)
 

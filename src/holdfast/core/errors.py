@@ -116,6 +116,18 @@ class FileConflictError(HoldfastError):
     text: str | None
 
 
+class ChangesConflictError(HoldfastError):
+    """Nothing was restored."""
+
+    code = "files-changed"
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = len(self.paths) - 5
+        shown = ", ".join(self.paths[:5]) + (f" and {more} more" if more > 0 else "")
+        return f"Files have changed since: {shown}. Look at them, then restore with `overwrite` to replace them."
+
+
 class QuotaExceededError(HoldfastError):
     code = "quota-exceeded"
     template = "There are already {limit} {what}. {remedy}"

@@ -109,4 +109,4 @@ class Retention:
     async def expire_trash(self) -> None:
         """Erase what people deleted in working directories long ago."""
         if self._workspaces is not None:
-            await to_thread.run_sync(self._workspaces.expire_trash, self._node.clock.now())
+            await to_thread.run_sync(self._workspaces.expire, self._node.clock.now())

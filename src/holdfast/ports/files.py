@@ -32,5 +32,5 @@ class WorkspaceEraser(Protocol):
         """Delete a session's directory, if it exists, and what people deleted in it. OSError: some of it is left; try
         again."""
 
-    def expire_trash(self, now: float) -> None:
-        """Delete what people deleted long ago."""
+    def expire(self, now: float) -> None:
+        """Delete what people deleted, and what runs replaced, long ago."""

@@ -39,12 +39,27 @@ AskPerson = Callable[[PersonQuestion], Awaitable[InputAnswer]]
 AskModel = Callable[[ModelRequest], Awaitable[SampledAnswer]]  # Raises ModelError
 
 
+class ChangeRecorder(Protocol):
+    """Keeps what files are before a run changes them. Blocking: called from worker threads. Durable when it returns;
+    what it cannot keep does not keep a tool from working."""
+
+    def before_write(self, names: tuple[bytes, ...], data: bytes) -> None:
+        """A file of the workspace is about to be replaced by, or created with, `data`."""
+
+    def after_write(self, names: tuple[bytes, ...]) -> None: ...
+    def before_program(self) -> None:
+        """A program is about to run that may change any file of the workspace."""
+
+    def after_program(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     workspace: Path  # The session's directory. It may not exist yet; a tool that needs it creates it.
     output: Callable[[str], Awaitable[None]]  # Shows what the tool prints; waits while the journal is behind
     ask_person: AskPerson | None = None  # None: nobody can be asked
     ask_model: AskModel | None = None
+    changes: ChangeRecorder | None = None  # None: they are not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,7 @@ class ToolTraits:
     repeatable: bool = False  # Safe to run again if it is unknown how the last run ended
     read_only: bool = False  # Changes nothing, so several calls may run concurrently
     rule: Rule = "ask"  # The default rule, used if no other is set
+    runs_programs: bool = False  # A call may change any file of the workspace
     asks_user: bool = False  # A call is a question to the user: it is not run, and the answer is its result
     instructions: str = ""  # What its MCP server tells models about its tools
 

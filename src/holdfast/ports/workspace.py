@@ -4,13 +4,14 @@
 Each call may raise WorkspaceUnavailableError, PathNotFoundError and PathRefusedError.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from holdfast.core.session import Session
 
 EntryKind = Literal["directory", "file", "link", "other"]
+StateKind = Literal["absent", "directory", "file", "link", "other"]
 WorkspaceOrigin = Literal["private", "chosen", "agent"]
 """Who decided: nobody, the session's settings, or the agent's."""
 Position = tuple[int, str]
@@ -45,6 +46,14 @@ class WorkspacePage:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkspacePaths:
+    """What was found by a part of its path, the best matches first."""
+
+    items: tuple[WorkspaceEntry, ...]
+    complete: bool  # False: there are more files than are looked at
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceFile:
     name: str
     path: str
@@ -74,6 +83,46 @@ class TrashedItem:
     deleted_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What one run changed, or one restore."""
+
+    id: str  # Of the run, or of the restore
+    kind: Literal["run", "restore"]
+    created_at: float
+    files: int  # That differ; folders do not count
+    names: tuple[str, ...]  # Of the first files
+    note: str  # Why changes may be missing; empty if none are
+    undone: str | None  # The set that a restore undid
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    path: str
+    kind: Literal["created", "modified", "deleted"]
+    what: StateKind  # Of the state that it has, or had if it was deleted
+    before_size: int | None
+    after_size: int | None
+    before_mode: int | None
+    after_mode: int | None
+    restorable: bool
+    reason: str | None  # Why it is not
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFileDiff:
+    file: ChangedFile
+    diff: str | None  # Unified; None: a content is not text, or was not kept
+    current: Literal["after", "before", "other"]  # Which state the file has now
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredFiles:
+    id: str | None  # Of the change set that undoes it; None if nothing was restored
+    restored: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...]  # Paths, with the reasons
+
+
 class Workspaces(Protocol):
     async def locate(self, session: Session) -> WorkspaceLocation: ...
     async def entries(
@@ -81,11 +130,14 @@ class Workspaces(Protocol):
     ) -> WorkspacePage:
         """One level: directories first, by name. `containing` is part of the name, in any case."""
 
+    async def find(self, session: Session, query: str, limit: int) -> WorkspacePaths:
+        """Files and folders of every level whose path contains `query`, in any case."""
+
     async def file(self, session: Session, path: str) -> WorkspaceFile: ...
     async def preview(self, session: Session, path: str, limit: int) -> WorkspacePreview:
         """The first `limit` bytes, as text."""
 
-    def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncIterator[bytes]:
+    def content(self, session: Session, file: WorkspaceFile, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Its bytes from `start` to before `end`. EOFError: it has become shorter. PathRefusedError, before the first
         bytes: it is no longer the same."""
 
@@ -118,5 +170,28 @@ class WorkspaceEditor(Protocol):
     async def trash(self, session: Session) -> Sequence[TrashedItem]:
         """The newest first."""
 
+    async def erase_trash(self, session: Session, tid: str | None) -> int:
+        """Erases one deleted item for good, or all; returns how many. Raises NotFoundError."""
+
     async def restore(self, session: Session, tid: str) -> WorkspaceEntry:
         """Moves it back to where it was. Raises NotFoundError, PathExistsError."""
+
+
+class WorkspaceHistory(Protocol):
+    """What the runs of a session changed in its directory, as far as it was recorded on this server. `idle`: no run is
+    at work, so what a crash left open is compared first."""
+
+    async def sets(self, session: Session, *, idle: bool) -> Sequence[ChangeSet]:
+        """Those in which files differ, or a note says why that is not known; the newest first."""
+
+    async def files(self, session: Session, set_id: str, *, idle: bool) -> Sequence[ChangedFile]:
+        """By path. Raises NotFoundError."""
+
+    async def diff(self, session: Session, set_id: str, path: str) -> ChangedFileDiff:
+        """Raises NotFoundError."""
+
+    async def restore(
+        self, session: Session, set_id: str, paths: Sequence[str] | None, *, overwrite: bool
+    ) -> RestoredFiles:
+        """Gives files, or all of the set, the bytes and modes that they had before it. Raises NotFoundError and, unless
+        `overwrite` is set, ChangesConflictError for files that were changed since; nothing is changed then."""

@@ -36,6 +36,7 @@ from holdfast.server.routes import (
     models,
     projects,
     push,
+    run_changes,
     runs,
     sessions,
     settings,
@@ -55,6 +56,7 @@ def native_endpoints() -> list[ApiEndpoint]:
     chats = (
         sessions,
         projects,
+        run_changes,
         runs,
         change_feed,
         compare,

@@ -17,7 +17,7 @@ from holdfast.core.size_text import MIB
 from holdfast.engine.engine import Engine
 from holdfast.ports.agent import Summarizer, Titler
 from holdfast.ports.model import ModelInfo, ProviderCheck, ProviderStatus
-from holdfast.ports.workspace import WorkspaceEditor, WorkspaceOrigin, Workspaces
+from holdfast.ports.workspace import WorkspaceEditor, WorkspaceHistory, WorkspaceOrigin, Workspaces
 from holdfast.server.authenticator import Authenticator
 from holdfast.server.client_address import Network
 from holdfast.server.event_stream import StreamLimits
@@ -154,6 +154,7 @@ class ApiContext:
     programs: AgentPrograms | None = None
     workspaces: Workspaces | None = None
     workspace_editor: WorkspaceEditor | None = None
+    workspace_history: WorkspaceHistory | None = None
     measure_context: Callable[[SessionId], Awaitable[tuple[str, int, int | None]]] | None = None
     """Of a session: its model, the estimated tokens in its context, and the model's limit."""
     summarizer: Callable[[SessionId], Awaitable[Summarizer]] | None = None

@@ -30,6 +30,7 @@ STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
     e.PathExistsError: 409,
     e.VersionMismatchError: 412,
     e.FileConflictError: 412,
+    e.ChangesConflictError: 412,
     e.InvalidInputError: 422,
     e.QuotaExceededError: 429,
     e.BudgetReachedError: 429,
@@ -100,6 +101,8 @@ def _fields(error: e.HoldfastError) -> dict[str, Any]:
             return {"version": found}
         case e.FileConflictError(_, etag, text):
             return {"etag": etag, "text": text}
+        case e.ChangesConflictError(paths):
+            return {"paths": list(paths)}
         case e.BudgetReachedError(_, _, resets_at):
             return {"resets_at": resets_at}
         case _:

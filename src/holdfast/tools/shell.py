@@ -83,7 +83,7 @@ class ShellTool:
     sandbox: ShellSandbox = field(default_factory=lambda: ShellSandbox(mode="off"))
     variables: frozenset[str] = frozenset()  # Names of further variables that commands inherit
     spec: ToolSpec = field(init=False)
-    traits: ClassVar = ToolTraits(rule="ask")
+    traits: ClassVar = ToolTraits(rule="ask", runs_programs=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", _spec(self.limits, self.sandbox))

@@ -117,6 +117,11 @@ export type ApprovalDecisionRequest = {
   readonly option?: string | null;
 };
 
+export type AttachRequest = {
+  /** The `path` of a file or folder. */
+  readonly path: string;
+};
+
 export type BackupRequest = {
   readonly path: string;
 };
@@ -174,6 +179,54 @@ export type ChangePasswordRequest = {
 /** Own prices by the id of the model; null removes one. Other models keep theirs. */
 export type ChangePricesRequest = {
   readonly prices: { readonly [key: string]: PriceRequest | null };
+};
+
+export type ChangeSetListResponse = {
+  readonly items: readonly ChangeSetResponse[];
+  readonly next: string | null;
+};
+
+export type ChangeSetResponse = {
+  /** Of the run, or of the restore. */
+  readonly id: string;
+  readonly kind: "run" | "restore";
+  readonly created_at: string;
+  /** The number of files that differ. */
+  readonly files: number;
+  /** The paths of the first 20 of them. */
+  readonly names: readonly string[];
+  /** Why changes may be missing; empty if none are. */
+  readonly note: string;
+  /** Of a restore: the set that it undid. */
+  readonly undone: string | null;
+};
+
+export type ChangedFileDiffResponse = {
+  readonly file: ChangedFileResponse;
+  /** Unified; null if a content is not text or was not kept. */
+  readonly diff: string | null;
+  /** What the file is now: as the run left it, as it was before, or changed since. */
+  readonly current: "after" | "before" | "other";
+};
+
+export type ChangedFileListResponse = {
+  readonly items: readonly ChangedFileResponse[];
+  readonly next: string | null;
+  readonly total: number;
+};
+
+export type ChangedFileResponse = {
+  /** Relative to the workspace. `%`, control characters and bytes that are not UTF-8 are written as `%` and two hexadecimal digits. */
+  readonly path: string;
+  readonly kind: "created" | "modified" | "deleted";
+  readonly what: "absent" | "directory" | "file" | "link" | "other";
+  readonly before_size: number | null;
+  readonly after_size: number | null;
+  readonly before_mode: number | null;
+  readonly after_mode: number | null;
+  readonly restorable: boolean;
+  /** Why it cannot be restored. */
+  readonly reason: string | null;
 };
 
 /** The values of chats that set none themselves. Null: the model's own value; for memory and tools, on. */
@@ -331,6 +384,11 @@ export type EditMessageRequest = {
 
 export type EditQueuedRunRequest = {
   readonly input: MessageInput;
+};
+
+export type ErasedResponse = {
+  /** The number of files and folders that were erased. */
+  readonly erased: number;
 };
 
 export type FactListResponse = {
@@ -809,9 +867,23 @@ export type RememberedPartResponse = {
   readonly note?: string;
 };
 
+export type RestoreChangesRequest = {
+  /** Without it, all files. */
+  readonly paths?: readonly string[] | null;
+  /** Also restore files that were changed since. */
+  readonly overwrite?: boolean;
+};
+
 export type RestoreEntryRequest = {
   /** Of a deleted file or folder. */
   readonly id: string;
+};
+
+export type RestoredFilesResponse = {
+  /** The set that undoes this; null if nothing was restored. */
+  readonly id: string | null;
+  readonly restored: readonly string[];
+  readonly skipped: readonly SkippedFileResponse[];
 };
 
 export type RetryRequest = {
@@ -979,6 +1051,11 @@ export type ShellSandboxResponse = {
   readonly network: boolean;
   /** Why there is no sandbox. */
   readonly reason: string | null;
+};
+
+export type SkippedFileResponse = {
+  readonly path: string;
+  readonly reason: string;
 };
 
 export type StartRunRequest = {
@@ -1252,6 +1329,13 @@ export type WorkspaceLocationResponse = {
   readonly available: boolean;
   /** Why its files cannot be shown. */
   readonly reason: string | null;
+};
+
+export type WorkspacePathsResponse = {
+  readonly items: readonly WorkspaceEntryResponse[];
+  readonly next: string | null;
+  /** False if there are more files than are looked at. */
+  readonly complete: boolean;
 };
 
 export type WorkspacePreviewResponse = {

@@ -21,11 +21,13 @@ from holdfast.agents.acp.stored_state import AcpSessionLink, AgentStateFiles, ac
 from holdfast.agents.acp.turn import AcpTurn, RefusedError, StaleSessionError
 from holdfast.agents.chat.attachments import FileReader
 from holdfast.agents.chat.workspaces import workspace
+from holdfast.agents.recorded_changes import run_recorded
 from holdfast.core import chat_settings
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.session import Session
 from holdfast.core.transcript import has_output
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
+from holdfast.ports.tool import ChangeRecorder
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
@@ -46,6 +48,7 @@ class AcpAgent:
     states: AgentStateFiles
     on_title: Callable[[Turn, str], Awaitable[None]] | None = None
     """Called with the program's own title for the conversation."""
+    record_changes: Callable[[Turn, Path], ChangeRecorder | None] = lambda turn, directory: None
     can_park: bool = False
     can_resume: bool = True
     can_steer: bool = False
@@ -70,7 +73,7 @@ class AcpAgent:
             blocks = await self._prompt(connection, turn, begun, known=known)
             await connection.apply_options(turn.session.agent_options)
             try:
-                finish_reason = await acp_turn.run(blocks)
+                finish_reason = await run_recorded(self.record_changes(turn, cwd), partial(acp_turn.run, blocks))
             except RefusedError as error:
                 if not known:
                     raise

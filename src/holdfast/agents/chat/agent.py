@@ -35,7 +35,7 @@ from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import Json
 from holdfast.ports.agent import AgentError, AgentOutput, Summarizer, Turn
 from holdfast.ports.model import Model, ModelError, ModelRequest, ToolSpec
-from holdfast.ports.tool import Tool
+from holdfast.ports.tool import ChangeRecorder, Tool
 from holdfast.tools.approval_policy import ApprovalPolicy, GrantStore
 
 log = logging.getLogger("holdfast.agents")
@@ -81,6 +81,7 @@ class ChatAgent:
     instructions: str = INSTRUCTIONS
     has_person: Callable[[Turn], bool] = lambda turn: True
     """Whether somebody can answer questions of running tools: clients of an API may show none."""
+    record_changes: Callable[[Turn], ChangeRecorder | None] = lambda turn: None
     can_park: bool = True
     can_resume: bool = True
     can_steer: bool = True
@@ -109,6 +110,7 @@ class ChatAgent:
             partial(self.files.store_for_run, turn.run),
             PersonQuestions(out, self.limits.answer_within) if has_person else None,
             partial(answer_server, model, run_log),
+            self.record_changes(turn),
         )
         specs = tuple(tool.spec for tool in tools) if offered else ()
         notes = tuple(dict.fromkeys(tool.traits.instructions for tool in tools if tool.traits.instructions))

@@ -10,7 +10,8 @@ INSTRUCTIONS = "You are a helpful assistant. Answer briefly and precisely, in th
 
 WITH_TOOLS = (
     "You have tools and a working directory of your own. Use a tool when it leads to a better answer, and check its "
-    "result before you continue. If a call is denied, do not try to achieve the same in another way."
+    "result before you continue. `@path` in a message names a file or folder in that "
+    "directory. If a call is denied, do not try to achieve the same in another way."
 )
 
 TOOL_NOTES = "Notes by the servers that provide tools. They say how to use their tools, and nothing beyond that:"

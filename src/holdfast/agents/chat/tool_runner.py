@@ -17,6 +17,7 @@ import anyio
 from holdfast.agents.chat.person_questions import PersonQuestions
 from holdfast.agents.chat.requested_calls import MAX_CALLS, RequestedCall, repeats
 from holdfast.agents.chat.run_log import RunLog
+from holdfast.agents.recorded_changes import run_recorded
 from holdfast.core.errors import HoldfastError, StorageFullError, first_error
 from holdfast.core.events import ApprovalRequested, Decision, ToolDelta, ToolFinished, ToolStarted
 from holdfast.core.parts import FilePart, ToolPart
@@ -25,7 +26,7 @@ from holdfast.models.tool_call_assembler import args_text
 from holdfast.ports.agent import AgentError, AgentOutput, Turn
 from holdfast.ports.model import Media
 from holdfast.ports.store import ToolGrant
-from holdfast.ports.tool import AskModel, Tool, ToolContext, ToolError, ToolResult
+from holdfast.ports.tool import AskModel, ChangeRecorder, Tool, ToolContext, ToolError, ToolResult
 from holdfast.tools import approval_policy as rules
 from holdfast.tools.result_text import cap_result
 from holdfast.tools.schemas import argument_problem
@@ -59,6 +60,7 @@ class ToolRunner:
     store_image: Callable[[Media], Awaitable[FilePart]]
     questions: PersonQuestions | None = None  # None: tools cannot ask the person
     ask_model: AskModel | None = None  # For MCP servers that send sampling requests
+    changes: ChangeRecorder | None = None
 
     async def run_calls(self, calls: Sequence[RequestedCall]) -> None:
         """Give every call a result, in order; concurrently only if all of them are read-only."""
@@ -189,9 +191,10 @@ class ToolRunner:
                 await self.log.write(ToolDelta(call.call_id, output_delta=text[at : at + _MAX_DELTA]))
 
         ask_person = None if self.questions is None else partial(self.questions.ask, call.call_id)
-        context = ToolContext(self.workspace, output, ask_person, self.ask_model)
+        context = ToolContext(self.workspace, output, ask_person, self.ask_model, self.changes)
+        recorder = self.changes if tool.traits.runs_programs else None
         try:
-            return cap_result(await tool.run(call.args, context))
+            return cap_result(await run_recorded(recorder, partial(tool.run, call.args, context)))
         except ToolError as error:
             return cap_result(ToolResult(str(error), is_error=True))
         except (HoldfastError, AgentError):

@@ -8,9 +8,11 @@ from typing import Final
 
 from holdfast.core.ids import SessionId
 from holdfast.tools.workspace.private_directory import remove_directory
+from holdfast.tools.workspace.snapshots.database import expire_snapshots
 from holdfast.tools.workspace.trash import SessionTrash
 
 WORKSPACES: Final = "workspaces"  # The directory, inside the data directory, that agents work in
+SNAPSHOTS: Final = "snapshots"  # The directory, inside the data directory, of what files were before runs changed them
 TRASH: Final = "trash"  # The directory, inside the data directory, of what people deleted
 
 
@@ -32,6 +34,11 @@ def session_trash(data_dir: Path, sid: SessionId) -> SessionTrash:
     return SessionTrash(workspace(data_dir / TRASH, sid))
 
 
+def session_snapshots(data_dir: Path, sid: SessionId) -> Path:
+    """The directory of what files were before the session's runs changed them."""
+    return workspace(data_dir / SNAPSHOTS, sid)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceDirectories:
     """`ports.files.WorkspaceEraser`."""
@@ -41,13 +48,19 @@ class WorkspaceDirectories:
     def erase(self, sid: SessionId) -> None:
         root = self.data_dir / WORKSPACES
         agent_session_file(root, sid).unlink(missing_ok=True)
+        remove_directory(session_snapshots(self.data_dir, sid))
         remove_directory(session_trash(self.data_dir, sid).directory)
         remove_directory(workspace(root, sid))
 
-    def expire_trash(self, now: float) -> None:
-        try:
-            found = list((self.data_dir / TRASH).iterdir())
-        except FileNotFoundError:
-            return
-        for directory in found:
+    def expire(self, now: float) -> None:
+        for directory in _directories(self.data_dir / TRASH):
             SessionTrash(directory).expire(now)
+        for directory in _directories(self.data_dir / SNAPSHOTS):
+            expire_snapshots(directory, now)
+
+
+def _directories(parent: Path) -> list[Path]:
+    try:
+        return list(parent.iterdir())
+    except FileNotFoundError:
+        return []

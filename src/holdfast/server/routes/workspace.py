@@ -5,19 +5,23 @@ there: only inert types (`core.file_types.INLINE`) are displayed, everything els
 displayed as artifacts, with an origin of their own and without network.
 """
 
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Final
 
+from anyio import to_thread
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.core.errors import PathRefusedError, WorkspaceUnavailableError
-from holdfast.core.file_names import MAX_PATH
+from holdfast.core.file_names import MAX_PATH, display_name, parse_path
 from holdfast.core.file_types import ARTIFACTS, BINARY, INLINE
 from holdfast.core.ids import SessionId
+from holdfast.core.image_types import IMAGE_TYPES
 from holdfast.core.session import Session
+from holdfast.core.size_text import size_text
 from holdfast.ports.workspace import WorkspaceFile, Workspaces
 from holdfast.server.byte_ranges import UnsatisfiableRangeError, has_etag, read_range
 from holdfast.server.context import ApiContext
@@ -26,6 +30,8 @@ from holdfast.server.downloads import Download
 from holdfast.server.parameters import Limit, SessionIdPath, read_cursor, write_cursor
 from holdfast.server.routing import Header, ResponseInfo, Router
 from holdfast.server.schemas import workspace as s
+from holdfast.server.schemas.files import FileResponse
+from holdfast.server.uploads import MAX_NAME
 
 router = Router("workspace", "/api/sessions/{sid}/workspace")
 
@@ -41,6 +47,9 @@ IfNoneMatch = Annotated[str | None, Header("If-None-Match"), Field(max_length=10
 PREVIEW: Final = 512 * 1024  # Bytes
 MAX_PREVIEW: Final = 2 * 1024 * 1024
 MAX_ARTIFACT: Final = 16 * 1024 * 1024
+MAX_ATTACHED_TEXT: Final = 256 * 1024
+MAX_ATTACHED: Final = 10 * 1024 * 1024
+_ATTACHED: Final = IMAGE_TYPES | {"application/pdf"}
 _INERT: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _PDF: Final = "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; frame-ancestors 'self'"
 """Without `sandbox`, in which no browser opens its PDF viewer. The viewer keeps scripts of the file to itself."""
@@ -89,6 +98,37 @@ async def list_workspace_entries(
         total=page.total,
         complete=page.complete,
     )
+
+
+@router.get("/search")
+async def search_workspace(
+    api: ApiContext,
+    request: Request,
+    sid: SessionIdPath,
+    query: Annotated[str, Field(max_length=200, description="Part of a path; case is ignored.")] = "",
+    limit: Annotated[int, Field(ge=1, le=50)] = 20,
+) -> s.WorkspacePathsResponse:
+    """Find files and folders of every level by a part of their path, the best matches first. Folders of dependencies
+    and of version control are left out; hidden ones are found by a part that begins with a dot."""
+    workspaces, session = await _find(api, sid)
+    found = await run_while_connected(request.receive, partial(workspaces.find, session, query, limit))
+    items = [s.WorkspaceEntryResponse.model_validate(item) for item in found.items]
+    return s.WorkspacePathsResponse(items=items, next=None, complete=found.complete)
+
+
+@router.post("/attach", status=201)
+async def attach_workspace_file(api: ApiContext, sid: SessionIdPath, body: s.AttachRequest) -> FileResponse:
+    """Copy a file as it is now, so that a message can refer to it by the id, as to an upload: a text of up to 256 kB,
+    or an image or PDF of up to 10 MB. The copy has the name that the file's path has."""
+    workspaces, session = await _find(api, sid)
+    file, data = await _read_for_models(workspaces, session, body.path)
+    attachments = api.engine.attachments
+    attachments.require_space(len(data))
+    with await to_thread.run_sync(attachments.begin) as incoming:
+        await to_thread.run_sync(incoming.write, data)
+        name = display_name(b"/".join(parse_path(file.path)))[-MAX_NAME:]
+        kind = file.media_type if file.media_type in _ATTACHED else "text/plain"
+        return FileResponse.model_validate(await attachments.add(incoming, name, kind))
 
 
 @router.get("/file")
@@ -192,6 +232,21 @@ async def download_workspace_directory(api: ApiContext, sid: SessionIdPath, path
     name, chunks = await workspaces.archive(session, path)
     headers = {"Content-Type": "application/zip", "Content-Security-Policy": _INERT}
     return Download(chunks, name, headers)
+
+
+async def _read_for_models(workspaces: Workspaces, session: Session, path: str) -> tuple[WorkspaceFile, bytes]:
+    """A file that models can read, and its content; text as UTF-8."""
+    file = await workspaces.file(session, path)
+    limit = MAX_ATTACHED_TEXT if file.is_text else MAX_ATTACHED
+    if not file.is_text and file.media_type not in _ATTACHED:
+        raise PathRefusedError(file.path, "it is not a text, an image or a PDF")
+    if not 0 < file.size <= limit:
+        raise PathRefusedError(file.path, f"it is larger than {size_text(limit)}" if file.size else "it is empty")
+    if file.is_text:
+        preview = await workspaces.preview(session, path, limit)
+        return file, (preview.text or "").encode()
+    async with aclosing(workspaces.content(session, file, 0, file.size)) as chunks:
+        return file, b"".join([chunk async for chunk in chunks])
 
 
 def _served_type(file: WorkspaceFile) -> str:

@@ -127,6 +127,23 @@ async def list_workspace_trash(api: ApiContext, sid: SessionIdPath) -> s.Trashed
     return s.TrashedItemListResponse(items=items, next=None)
 
 
+@router.delete("/trash")
+async def erase_workspace_trash(
+    api: ApiContext,
+    request: Request,
+    sid: SessionIdPath,
+    id: Annotated[
+        str | None, Field(max_length=100, description="Of one deleted file or folder; without it, all.")
+    ] = None,
+) -> s.ErasedResponse:
+    """Erase what was deleted for good: one file or folder, or everything in the trash."""
+    editor, session = await _find(api, sid)
+    erased = await editor.erase_trash(session, id)
+    address = request_address(request, api.trusted_proxies)
+    security_log.record("trash erased", address=address, session=sid, id=id or "all", items=str(erased))
+    return s.ErasedResponse(erased=erased)
+
+
 @router.post("/restore")
 async def restore_workspace_entry(
     api: ApiContext, request: Request, sid: SessionIdPath, body: s.RestoreEntryRequest

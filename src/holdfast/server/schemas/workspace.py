@@ -47,6 +47,10 @@ class WorkspaceEntryListResponse(ListResponse[WorkspaceEntryResponse]):
     complete: Annotated[bool, Field(description="False if the directory has more than a million entries.")]
 
 
+class WorkspacePathsResponse(ListResponse[WorkspaceEntryResponse]):
+    complete: Annotated[bool, Field(description="False if there are more files than are looked at.")]
+
+
 class WorkspaceFileResponse(ResponseModel):
     name: str
     path: Path
@@ -82,6 +86,14 @@ class MoveEntryRequest(RequestModel):
 
 class RestoreEntryRequest(RequestModel):
     id: Annotated[str, Field(max_length=100, description="Of a deleted file or folder.")]
+
+
+class AttachRequest(RequestModel):
+    path: FilePath
+
+
+class ErasedResponse(ResponseModel):
+    erased: Annotated[int, Field(description="The number of files and folders that were erased.")]
 
 
 class TrashedItemResponse(ResponseModel):

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import anyio
@@ -46,7 +45,7 @@ _PATH: Final = {"type": "string", "description": "Relative to the workspace."}
 class FileTool:
     spec: ToolSpec
     traits: ToolTraits
-    work: Callable[[Path, Mapping[str, Json], threading.Event], ToolResult]
+    work: Callable[[ToolContext, Mapping[str, Json], threading.Event], ToolResult]
     """Runs in a worker thread. Reading ends early if the event is set."""
     limiter: anyio.CapacityLimiter | None = None
 
@@ -56,7 +55,7 @@ class FileTool:
     async def run(self, args: Mapping[str, Json], context: ToolContext) -> ToolResult:
         """A change that has started is finished before a cancellation takes effect."""
         stop = threading.Event()
-        work = partial(self.work, context.workspace, args, stop)
+        work = partial(self.work, context, args, stop)
         try:
             return await to_thread.run_sync(work, abandon_on_cancel=self.traits.read_only, limiter=self.limiter)
         finally:
@@ -67,7 +66,7 @@ def file_tools() -> Sequence[Tool]:
     return (
         FileTool(object_spec("list_files", "List a directory.", {"path": _PATH}), READ_ONLY, list_files),
         FileTool(_READ, READ_ONLY, read_file),
-        FileTool(_SEARCH, READ_ONLY, search_files, anyio.CapacityLimiter(_SEARCHES)),
+        FileTool(_SEARCH, READ_ONLY, _search_files, anyio.CapacityLimiter(_SEARCHES)),
         FileTool(_WRITE, REPLACES_FILE, write_file),
         FileTool(_EDIT, WRITES, edit_file),
     )
@@ -120,9 +119,9 @@ _EDIT: Final = object_spec(
 # ---- list and read ----
 
 
-def list_files(root: Path, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
+def list_files(context: ToolContext, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
     path = split_path(args.get("path", "."))
-    with Jail(root).directory(path) as fd:
+    with Jail(context.workspace).directory(path) as fd:
         found = sorted(os.listdir(fd))
         lines = [_describe(fd, name) for name in found[:MAX_ENTRIES]]
     if len(found) > MAX_ENTRIES:
@@ -144,11 +143,15 @@ def _describe(directory: int, name: str) -> str:
     return f"{name} ({about.st_size} bytes)"
 
 
-def read_file(root: Path, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
+def _search_files(context: ToolContext, args: Mapping[str, Json], stop: threading.Event) -> ToolResult:
+    return search_files(context.workspace, args, stop)
+
+
+def read_file(context: ToolContext, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
     first: int = args.get("first_line", 1)
     count: int = min(args.get("lines", MAX_LINES), MAX_LINES)
     path = split_path(args["path"])
-    with Jail(root).open_for_reading(path) as file:
+    with Jail(context.workspace).open_for_reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not is_utf8_text(file.read(SNIFF)):
             return ToolResult(f"[{'/'.join(path)} is a binary file ({size} bytes) and is not shown.]")
@@ -185,16 +188,16 @@ def _cut(taken: list[str], line: str, first: int, at: int) -> str:
 # ---- write and edit ----
 
 
-def write_file(root: Path, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
+def write_file(context: ToolContext, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
     path = split_path(args["path"])
     data = args["content"].encode("utf-8", "replace")
-    is_new = Jail(root).write(path, data)
+    is_new = Jail(context.workspace, context.changes).write(path, data)
     return ToolResult(f"{'Created' if is_new else 'Replaced'} {'/'.join(path)} ({len(data)} bytes).")
 
 
-def edit_file(root: Path, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
+def edit_file(context: ToolContext, args: Mapping[str, Json], _: threading.Event) -> ToolResult:
     path, shown = split_path(args["path"]), args["path"]
-    jail = Jail(root)
+    jail = Jail(context.workspace, context.changes)
     with jail.open_for_reading(path) as file:
         raw = file.read(MAX_EDIT + 1)
     if len(raw) > MAX_EDIT:

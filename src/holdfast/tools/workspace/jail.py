@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from holdfast.ports.tool import ToolError
+from holdfast.ports.tool import ChangeRecorder, ToolError
 from holdfast.tools.workspace.private_directory import create_private_directory
 
 SUPPORTED: Final = os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
@@ -39,8 +39,9 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 class Jail:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, changes: ChangeRecorder | None = None) -> None:
         self._root = root
+        self._changes = changes
 
     @contextmanager
     def directory(self, path: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
@@ -76,10 +77,20 @@ class Jail:
             yield file
 
     def write(self, path: tuple[str, ...], data: bytes) -> bool:
-        """Replaces the whole file atomically and keeps its mode. Returns whether it is new."""
-        shown = "/".join(path)
+        """Replaces the whole file atomically and keeps its mode. Returns whether it is new. What it was is recorded
+        first."""
         if not path:
             raise ToolError("The workspace itself is a directory. Use the path of a file.")
+        names = tuple(map(os.fsencode, path))
+        if self._changes is not None:
+            self._changes.before_write(names, data)
+        is_new = self._replace(path, data)
+        if self._changes is not None:
+            self._changes.after_write(names)
+        return is_new
+
+    def _replace(self, path: tuple[str, ...], data: bytes) -> bool:
+        shown = "/".join(path)
         with self.directory(path[:-1], create=True) as parent, _translate_errors(shown):
             mode = _mode(parent, path[-1], shown)
             with suppress(FileNotFoundError):

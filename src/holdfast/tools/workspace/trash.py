@@ -82,6 +82,15 @@ class SessionTrash:
         _remove(own)
         return entry
 
+    def erase(self, tid: str | None) -> int:
+        """One item, or all of them; what a move to the trash is not finished with stays."""
+        found = [item.id for item in self._stored() if tid in (None, item.id)]
+        if tid is not None and not found:
+            raise NotFoundError("deleted file", tid)
+        for each in found:
+            remove_directory(self.directory / each)
+        return len(found)
+
     def expire(self, now: float) -> None:
         """Erases what is too old. The time of the item's directory is that of the deletion."""
         for path in self._paths():

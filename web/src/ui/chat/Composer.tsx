@@ -3,7 +3,7 @@
 
 import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AgentCommandResponse } from "../../core/api-types.ts";
-import { NO_DRAFT } from "../../core/drafts.ts";
+import { NEW_CHAT, NO_DRAFT } from "../../core/drafts.ts";
 import type { SendMode } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
@@ -12,14 +12,18 @@ import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { isPlainKey, isSubmitKey, sendMode } from "../widgets/keyboard.ts";
+import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import promptBox from "../widgets/prompt-box.module.css";
-import { Attachments, useUploads } from "./Attachments.tsx";
 import styles from "./Composer.module.css";
 import { focusMessageBox } from "./focus.ts";
 import { useMcpPrompts } from "./McpPrompts.tsx";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
 import { usePaste } from "./use-paste.ts";
+import { useUploads } from "./use-uploads.ts";
+
+const Attachments = lazyOverlay(() => import("./Attachments.tsx"));
+const FileMentions = lazyOverlay(() => import("./FileMentions.tsx"));
 
 interface Props {
   /** The key of the draft: a session id, or "new". */
@@ -172,7 +176,10 @@ export function Composer(props: Props) {
           </p>
         )}
         {above}
-        <Attachments uploads={uploads} modelId={modelId} />
+        {(files.length > 0 || uploads.pending.length > 0) && <Attachments uploads={uploads} modelId={modelId} />}
+        {draftId !== NEW_CHAT && text.includes("@") && (
+          <FileMentions sid={draftId} area={area} text={text} onText={setText} onAttach={uploads.attach} />
+        )}
         <textarea
           ref={area}
           data-message-box

@@ -18,7 +18,6 @@ import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { AnswerEditor } from "./AnswerEditor.tsx";
-import { unreadable } from "./Attachments.tsx";
 import { editRequest } from "./edit-request.ts";
 import { focusMessageBox, focusVersionButton } from "./focus.ts";
 import styles from "./Message.module.css";
@@ -26,10 +25,12 @@ import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
 import { RegenerateMenu } from "./RegenerateMenu.tsx";
 import { editMessage } from "./turn-actions.ts";
+import { unreadable } from "./use-uploads.ts";
 
 const Approval = lazyOverlay(() => import("./Approval.tsx"));
 const UserQuestion = lazyOverlay(() => import("./UserQuestion.tsx"));
 const Notice = lazyOverlay(() => import("./Notice.tsx"));
+const ChangesBadge = lazyOverlay(() => import("../workspace/ChangesBadge.tsx"));
 const InputForm = lazyOverlay(() => import("./InputForm.tsx"));
 
 interface Props {
@@ -151,6 +152,9 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
         <Notice message={message} thread={thread} busy={busy} canContinue={canContinue} last={last} />
       )}
       {!growing && <UnreadFiles message={message} thread={thread} />}
+      {!growing && message.parts.some(({ type }) => type === "tool") && (
+        <ChangesBadge sid={thread.sid} message={message} />
+      )}
       {!growing && <AssistantActions message={message} thread={thread} onEdit={() => setEditing("chosen")} />}
     </article>
   );

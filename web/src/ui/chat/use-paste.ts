@@ -3,7 +3,7 @@
 import type { ClipboardEvent, RefObject } from "react";
 import { isLongPaste, pastedFileName } from "../../core/pasted-text.ts";
 import { useApp } from "../context.ts";
-import type { useUploads } from "./Attachments.tsx";
+import type { useUploads } from "./use-uploads.ts";
 
 export function usePaste(area: RefObject<HTMLTextAreaElement | null>, uploads: ReturnType<typeof useUploads>) {
   const { toasts } = useApp();

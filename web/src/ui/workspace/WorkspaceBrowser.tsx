@@ -17,7 +17,7 @@ import { draftKey, fileDrafts } from "./file-drafts.ts";
 import { droppedFiles, entryMenu, folderMenu, useFileActions } from "./use-file-actions.ts";
 import { useTree } from "./use-tree.ts";
 import styles from "./Workspace.module.css";
-import { wantedFile, wantsFocus } from "./workspace-state.ts";
+import { wantedFile, wantsFocus, workspaceView } from "./workspace-state.ts";
 
 interface OpenMenu {
   readonly entry: WorkspaceEntryResponse;
@@ -55,6 +55,7 @@ export function WorkspaceBrowser({ sid, directory, version }: { sid: string; dir
   useEffect(() => {
     if (!wanted) return;
     wantedFile.set(null);
+    workspaceView.set("files");
     const path = pathInWorkspace(wanted.named, directory);
     setProblem(path === null ? `${escapeInvisible(wanted.named)} is not in this chat’s folder.` : null);
     if (path === null) return setFile(null);

@@ -1,18 +1,23 @@
 // The files of a chat beside it, or over it on narrow screens.
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { WorkspaceLocationResponse } from "../../core/api-types.ts";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { workspaceAddress } from "../../core/workspace.ts";
 import { useApp, useStore } from "../context.ts";
+import { lazyComponent } from "../lazy-load.ts";
 import { leaveDrawerEntry, openDrawerEntry } from "../router.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
+import { Segments } from "../widgets/Segments.tsx";
 import { Spinner } from "../widgets/Spinner.tsx";
 import styles from "./Workspace.module.css";
 import { WorkspaceBrowser } from "./WorkspaceBrowser.tsx";
 import { PANEL_ID } from "./WorkspaceButton.tsx";
-import { showWorkspace, wantsFocus } from "./workspace-state.ts";
+import { showWorkspace, type WorkspaceView, wantsFocus, workspaceView } from "./workspace-state.ts";
+
+const ChangesView = lazyComponent(() => import("./ChangesView.tsx"));
+const TrashView = lazyComponent(() => import("./TrashView.tsx"));
 
 interface Props {
   sid: string;
@@ -60,9 +65,43 @@ export default function WorkspacePanel({ sid, covers, version }: Props) {
         </div>
       )}
       {location?.available && (
-        <WorkspaceBrowser key={location.directory} sid={sid} directory={location.directory} version={version} />
+        <WorkspaceTabs key={location.directory} sid={sid} directory={location.directory} version={version} />
       )}
     </aside>
+  );
+}
+
+interface TabsProps {
+  sid: string;
+  directory: string;
+  version: string;
+}
+
+const TABS = [
+  ["files", "Files"],
+  ["changes", "Changes"],
+  ["trash", "Trash"],
+] as const satisfies readonly (readonly [WorkspaceView, string])[];
+
+/** The views of the files. The tree stays as it was while another view is shown. */
+function WorkspaceTabs({ sid, directory, version }: TabsProps) {
+  const view = useStore(workspaceView);
+  const [changes, setChanges] = useState(0);
+  const current = `${version} ${changes}`;
+  const onChanged = () => setChanges((count) => count + 1);
+  return (
+    <>
+      <div className={styles.tabs}>
+        <Segments label="View" options={TABS} value={view} onChange={(next) => workspaceView.set(next)} />
+      </div>
+      <div className={styles.files} hidden={view !== "files"}>
+        <WorkspaceBrowser sid={sid} directory={directory} version={current} />
+      </div>
+      <Suspense fallback={null}>
+        {view === "changes" && <ChangesView sid={sid} version={current} onChanged={onChanged} />}
+        {view === "trash" && <TrashView sid={sid} version={current} onChanged={onChanged} />}
+      </Suspense>
+    </>
   );
 }
 

@@ -7,6 +7,9 @@ const STORAGE_KEY = "holdfast.files";
 /** On narrower screens the files cover the chat, so they are shown only when somebody asks for them. */
 export const NARROW = "(max-width: 960px)";
 
+export type WorkspaceView = "files" | "changes" | "trash";
+/** What the panel shows. */
+export const workspaceView = new Store<WorkspaceView>("files");
 export const workspaceOpen = new Store(readOpen());
 /** Whether the panel takes the focus when it appears. */
 export const wantsFocus = new Store(false);

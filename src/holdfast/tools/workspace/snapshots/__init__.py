@@ -1,0 +1,1 @@
+"""What runs change in a directory: contents are kept before each change, so that it can be shown and undone."""
