@@ -7,10 +7,10 @@ from playwright.sync_api import Dialog, Locator, Page, expect
 
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, session_of, wait_idle
 from tests.browser.conftest import Open
+from tests.browser.sizes import on_desk, on_phone
 from tests.fork_server import ForkServer, ServerForker
 from tests.http.client import Served
 
-DESK, PHONE = (1200, 800), (360, 740)
 QUESTION = "What is a good knot for a wet rope?"
 
 
@@ -37,7 +37,7 @@ def open_settings(page: Page) -> Locator:
     return dialog
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_phone
 def test_settings_are_changed_marked_kept_and_reset(demo: Served, open_page: Open, size: tuple[int, int]) -> None:
     """The button has a mark, each changed field can be reset, and a reload shows the same settings."""
     sid = demo.session(title="Knots")
@@ -213,7 +213,7 @@ def test_a_setting_that_the_model_ignores_is_said(demo: Served, open_page: Open)
     expect(dialog.get_by_text("Breeze Small ignores this setting.")).to_have_count(1)
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_desk
 def test_defaults_count_for_chats_without_a_value(defaults: Served, open_page: Open, size: tuple[int, int]) -> None:
     """They are set on the settings page, shown in the chat as inherited, and can be turned around there."""
     server = defaults

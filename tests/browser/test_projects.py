@@ -7,11 +7,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chat_page import axe_violations, button, send, session_of
 from tests.browser.conftest import ConsoleErrors, Open, Start
+from tests.browser.sizes import PHONE, on_desk
 from tests.browser.test_navigation import DROP
 from tests.http.client import Served
 from tests.http.streams import until
-
-DESK, PHONE = (1200, 800), (360, 740)
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def chats_of(page: Page) -> Locator:
     return page.get_by_role("region", name="Chats of this project")
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_desk
 def test_a_project_is_created_set_up_and_used(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """A new project is empty and says what it is for; its instructions, color and settings are shown and count for a
     chat that is started in it, which says so; differences of the chat are marked."""

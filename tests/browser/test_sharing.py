@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.chat_page import (
@@ -17,9 +16,9 @@ from tests.browser.chat_page import (
     wait_idle,
 )
 from tests.browser.conftest import ConsoleErrors, Open, Start
+from tests.browser.sizes import DESK, PHONE, on_desk, on_phone
 from tests.http.client import Served
 
-DESK, PHONE = (1200, 900), (360, 740)
 PASSWORD = "correct horse"
 ANSWER: list[Any] = [
     {"think": "I look it up."},
@@ -44,7 +43,7 @@ def fits(page: Page) -> bool:
     return bool(page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"))
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_phone
 def test_a_chat_is_shared_opened_and_revoked(
     server: Served, browser: Browser, open_page: Open, size: tuple[int, int]
 ) -> None:
@@ -197,7 +196,7 @@ def test_links_below_a_path_and_with_a_password(start: Start, browser: Browser, 
 # ------------------------------------------------------------------------------------------------ edited answers
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_desk
 def test_an_answer_is_edited_as_a_version(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """It is marked, follows the tool calls, and leads back to the original, which can be edited from there again."""
     page = open_page(server.url, *size)

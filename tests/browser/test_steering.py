@@ -2,18 +2,15 @@
 
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.chat_page import answers, axe_violations, button, check_transcript, message_box, send, session_of
 from tests.browser.conftest import Open
+from tests.browser.sizes import on_desk, on_phone
 from tests.http.client import Served
 
 STEPS = [{"say": "one "}, {"meet": "here"}, {"steering": True}, {"say": "two"}]
 HANGS = [{"say": "half "}, {"meet": "here"}, {"hang": True}]
-PHONE = (360, 740)
-DESKTOP = (1200, 800)
-SIZES = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 
 
 def question(**args: Any) -> list[dict[str, Any]]:
@@ -26,7 +23,7 @@ def begin(page: Page, server: Served, script: Any, shows: str) -> None:
     server.order(reached="here")
 
 
-@SIZES
+@on_desk
 def test_text_is_added_to_the_active_answer(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """A1, U1: it is listed until the model reads it, then shown where that was, also after a reload."""
     page = open_page(server.url, *size)
@@ -71,7 +68,7 @@ def test_by_keyboard(server: Served, open_page: Open) -> None:
     assert [m["status"] for m in server.messages(sid) if m["role"] == "assistant"][-2:] == ["cancelled", "complete"]
 
 
-@SIZES
+@on_phone
 def test_an_answer_is_stopped_for_a_message(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """A3: what there is of the answer stays, and the message is answered next, before the queue."""
     page = open_page(server.url, *size)
@@ -88,7 +85,7 @@ def test_an_answer_is_stopped_for_a_message(server: Served, open_page: Open, siz
     assert said[1:] == ["at once", "queued"]
 
 
-@SIZES
+@on_phone
 def test_a_question_of_the_model_is_answered(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """X5, U1: by a button, by text, or not at all; the question is there after a reload, and gone once it has its
     answer."""

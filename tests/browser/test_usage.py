@@ -8,10 +8,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.chat_page import answers, axe_violations, button, message_box, send, wait_idle
 from tests.browser.conftest import ConsoleErrors, Open, Start
+from tests.browser.sizes import DESK, on_desk, on_phone
 from tests.http.client import Served
 from tests.http.streams import until
 
-DESK, PHONE = (1200, 900), (360, 740)
 ANSWER: list[Any] = [{"say": "yes"}, {"usage": [900, 100]}]
 DAILY = {"period": "day", "unit": "tokens", "limit": 1000, "action": "refuse"}
 
@@ -39,7 +39,7 @@ def cells(page: Page, name: str) -> list[str]:
     return [text.strip() for text in row.get_by_role("cell").all_inner_texts()][:4]
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_desk
 def test_usage_is_shown_by_day_model_and_project(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """Chart, table and totals agree with the API, in light and dark, and fit the screen; a download has the same."""
     use(server, model="m/large", project="garden")
@@ -89,7 +89,7 @@ def test_a_price_is_set_changed_and_removed_by_keyboard(server: Served, open_pag
     assert server.get("/api/prices") == {"prices": {}}
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@on_phone
 def test_a_budget_is_added_and_removed(server: Served, open_page: Open, size: tuple[int, int]) -> None:
     """It shows how much is used and when it is free again; an amount is needed."""
     use(server)
