@@ -90,6 +90,9 @@ def test_a_chat_without_files_says_so(shared: Served) -> None:
     assert "has not worked with files" in where["reason"]
     found = shared.http.get(f"/api/sessions/{sid}/workspace/entries")
     assert (found.status_code, found.json()["type"]) == (409, "workspace-unavailable")
+    changes = shared.get(f"/api/sessions/{sid}/workspace/changes")
+    assert changes["items"] == []
+    assert "has not worked with files" in changes["unavailable"]
     assert not (shared.data_dir / "workspaces" / sid).exists()
 
 

@@ -184,6 +184,8 @@ export type ChangePricesRequest = {
 export type ChangeSetListResponse = {
   readonly items: readonly ChangeSetResponse[];
   readonly next: string | null;
+  /** Why the chat's files cannot be shown; empty if they can. */
+  readonly unavailable?: string;
 };
 
 export type ChangeSetResponse = {

@@ -34,9 +34,14 @@ async def _find(api: ApiContext, sid: SessionId) -> tuple[WorkspaceHistory, Sess
 @router.get("")
 async def list_workspace_changes(api: ApiContext, sid: SessionIdPath) -> s.ChangeSetListResponse:
     """List the runs that changed files, and the restores, the newest first. Sets are kept for 30 days, as long as they
-    are among the last 200 and their contents have at most 256 MB."""
-    history, session, active = await _find(api, sid)
-    items = [s.ChangeSetResponse.model_validate(item) for item in await history.sets(session, idle=active is None)]
+    are among the last 200 and their contents have at most 256 MB. A chat without files is no error: the page asks for
+    every chat that it shows."""
+    try:
+        history, session, active = await _find(api, sid)
+        found = await history.sets(session, idle=active is None)
+    except WorkspaceUnavailableError as error:
+        return s.ChangeSetListResponse(items=[], next=None, unavailable=str(error))
+    items = [s.ChangeSetResponse.model_validate(item) for item in found]
     return s.ChangeSetListResponse(items=items, next=None)
 
 

@@ -19,7 +19,7 @@ class ChangeSetResponse(ResponseModel):
 
 
 class ChangeSetListResponse(ListResponse[ChangeSetResponse]):
-    pass
+    unavailable: Annotated[str, Field(description="Why the chat's files cannot be shown; empty if they can.")] = ""
 
 
 class ChangedFileResponse(ResponseModel):

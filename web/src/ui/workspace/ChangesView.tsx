@@ -45,7 +45,8 @@ export default function ChangesView({ sid, version, onChanged }: Props) {
   useEffect(() => {
     const request = new AbortController();
     api.get<ChangeSetListResponse>(workspaceAddress(sid, "changes"), request.signal).then(
-      ({ items }) => {
+      ({ items, unavailable }) => {
+        if (unavailable) return setProblem(unavailable);
         setSets(items);
         setOpen((before) => before ?? items[0]?.id ?? null);
       },
