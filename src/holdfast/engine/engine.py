@@ -11,6 +11,7 @@ from holdfast.core.ids import NodeId
 from holdfast.core.lease import NodeIdentity
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.client_connections import AttachedConnections
+from holdfast.engine.drafts import Drafts
 from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.export_import import ExportImport
@@ -126,6 +127,7 @@ class Engine:
         reader = SettlingReader(context, self.feed, recovery)
         self.sessions = Sessions(context, reader, self.supervisor, self.readiness)
         self.projects = Projects(context, moves)
+        self.drafts = Drafts(context)
         self.messages = Messages(context, self.settler, reader)
         self.runs = Runs(context, reader, self.feed, self.supervisor, self.readiness, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Decision
 from holdfast.core.ids import (
     ApprovalId,
@@ -416,6 +417,15 @@ class MemoryRows(Protocol):
         """List facts written after `n`, the smallest first."""
 
 
+class DraftRows(Protocol):
+    """Unsent text of chats. A draft is erased with its session."""
+
+    def draft(self, owner: OwnerId, sid: str) -> Draft | None:
+        """The draft of a session, or of the next new chat (`core.drafts.NEW_CHAT`)."""
+
+    def put_draft(self, draft: Draft) -> None: ...
+
+
 class FileRows(Protocol):
     """Attached files."""
 
@@ -538,7 +548,17 @@ class PushRows(Protocol):
 
 
 class Tx(
-    SessionRows, RunRows, ApprovalRows, MemoryRows, FileRows, ShareRows, ProjectRows, PushRows, ChangeRows, Protocol
+    SessionRows,
+    RunRows,
+    ApprovalRows,
+    MemoryRows,
+    DraftRows,
+    FileRows,
+    ShareRows,
+    ProjectRows,
+    PushRows,
+    ChangeRows,
+    Protocol,
 ):
     """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
 

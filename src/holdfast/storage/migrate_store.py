@@ -34,6 +34,7 @@ TABLES: Final = (
     tables.COMPACTIONS,
     tables.FILES,
     tables.SHARES,
+    tables.DRAFTS,
     tables.PROJECTS,
     tables.PROJECT_FILES,
     tables.GRANTS,

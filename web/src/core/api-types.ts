@@ -372,6 +372,13 @@ export type CreatedTokenResponse = {
   readonly token: string;
 };
 
+export type DraftResponse = {
+  readonly session_id: string;
+  readonly text: string;
+  readonly version: number;
+  readonly updated_at: string;
+};
+
 export type EditAnswerRequest = {
   readonly message_id: string;
   /** Replaces all text of the answer. */
@@ -939,6 +946,11 @@ export type RunResponse = {
   readonly last_seq: number;
 };
 
+export type SaveDraftRequest = {
+  /** Empty to discard the draft. */
+  readonly text: string;
+};
+
 export type SaveTextRequest = {
   /** Stored as UTF-8. At most 2 MB. */
   readonly text: string;
@@ -947,6 +959,12 @@ export type SaveTextRequest = {
 export type SearchMatchResponse = {
   readonly message_id: string | null;
   readonly excerpt: string;
+};
+
+export type SentDraftRequest = {
+  /** The id of a session, or `new` for the chat that is begun next. */
+  readonly session_id: string;
+  readonly version: number;
 };
 
 /** How many tokens of the model's context a session uses, by an estimate. */
@@ -1067,10 +1085,12 @@ export type StartRunRequest = {
   readonly settings?: { readonly [key: string]: Json } | null;
   readonly lifetime?: "detached" | "attached";
   readonly on_busy?: "queue" | "reject" | "interrupt";
+  readonly draft?: SentDraftRequest | null;
 };
 
 export type SteerRequest = {
   readonly text: string;
+  readonly draft?: SentDraftRequest | null;
 };
 
 /** What the user added while the run was active, where the model read it. */

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
 from holdfast.core.budgets import BudgetState
+from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import (
     KeyCancelledError,
     KeyReusedError,
@@ -31,7 +32,7 @@ from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.core.titles import first_words
 from holdfast.core.transcript import CUT_SHORT
-from holdfast.engine.transactions import approvals, budgets, memory, projects, session_edits
+from holdfast.engine.transactions import approvals, budgets, drafts, memory, projects, session_edits
 from holdfast.engine.transactions.budgets import NO_INPUTS, BudgetInputs
 from holdfast.engine.transactions.cancel_requests import KEYS_CANCELLED_FOR, SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
@@ -88,6 +89,7 @@ class TurnRequest:
     on_busy: OnBusy = "queue"
     claimed_by: NodeIdentity | None = None  # A node with room, which executes the run at once if nothing is ahead of it
     budget_inputs: BudgetInputs = NO_INPUTS
+    draft: SentDraft | None = None
     titles: bool = True  # Whether a session without a title gets the first words of its first message
 
 
@@ -121,6 +123,7 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     """A new user message at the head; on a busy session as `on_busy` says."""
     session = get_session(tx, request.session_id, request.owner)
     check_files(tx, request.input, request.owner)
+    drafts.clear_sent(tx, request.owner, session.id, request.draft)
     others = open_turns(tx, session.id)
     if not others:
         return add_turn(tx, request, session, others, parent=session.head)

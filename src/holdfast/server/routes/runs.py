@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
 from holdfast.core.run import RunStatus
@@ -25,6 +26,7 @@ from holdfast.server.event_stream import EventStream
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import runs as s
+from holdfast.server.schemas.drafts import SentDraftRequest
 
 router = Router("runs", "/api")
 _STATUSES: Final = get_args(RunStatus)
@@ -36,6 +38,10 @@ def _respond(accepted: Accepted) -> Response:
     return json_response(body, 202, {"Location": f"/api/runs/{accepted.run.id}"})
 
 
+def _sent(draft: SentDraftRequest | None) -> SentDraft | None:
+    return None if draft is None else SentDraft(draft.session_id, draft.version)
+
+
 @router.post("/sessions/{sid}/runs", status=202, returns=s.AcceptedRunResponse, responses={200: STREAM_RESPONSE})
 async def start_run(
     api: ApiContext, sid: p.SessionIdPath, body: s.StartRunRequest, key: p.IdempotencyKey = None
@@ -45,7 +51,9 @@ async def start_run(
     parts = await p.read_input(body.input, api.engine.attachments)
     if body.lifetime == "attached" and key is not None:
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
-    accepted = await api.engine.runs.submit(sid, parts, key=key, **body.model_dump(exclude={"input"}))
+    accepted = await api.engine.runs.submit(
+        sid, parts, key=key, draft=_sent(body.draft), **body.model_dump(exclude={"input", "draft"})
+    )
     if accepted.run.lifetime == "detached":
         return _respond(accepted)
     location = [(b"location", f"/api/runs/{accepted.run.id}".encode())]
@@ -156,7 +164,7 @@ async def steer_run(api: ApiContext, rid: p.RunIdPath, body: s.SteerRequest, key
     """Add text to an active run: its model reads it at the next step. The text is stored as a queued message, whose run
     has `steers`. If the run ends before its next step, has ended, or has an agent that cannot be steered, it is sent as
     the next message. When it has been added, the queued run ends as `cancelled` with the reason `steered`."""
-    return _respond(await api.engine.runs.steer(rid, body.text, key=key))
+    return _respond(await api.engine.runs.steer(rid, body.text, key=key, draft=_sent(body.draft)))
 
 
 @router.post("/sessions/{sid}/cancel")

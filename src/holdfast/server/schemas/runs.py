@@ -20,6 +20,7 @@ from holdfast.server.schemas.base import (
     SessionIdField,
     Timestamp,
 )
+from holdfast.server.schemas.drafts import SentDraftRequest
 from holdfast.server.schemas.messages import (
     FailureResponse,
     MessageInput,
@@ -27,6 +28,13 @@ from holdfast.server.schemas.messages import (
     RecoveryResponse,
     UsageResponse,
 )
+
+SentDraft = Annotated[
+    SentDraftRequest,
+    Field(
+        description="The draft (`/api/drafts`) that the message was written as. It is cleared if it has this version."
+    ),
+]
 
 
 class StartRunRequest(RequestModel):
@@ -36,6 +44,7 @@ class StartRunRequest(RequestModel):
     settings: ModelSettings | None = None
     lifetime: Lifetime = "detached"
     on_busy: Literal["queue", "reject", "interrupt"] = "queue"
+    draft: SentDraft | None = None
 
 
 class ComparedRunRequest(RequestModel):
@@ -65,6 +74,7 @@ class EditQueuedRunRequest(RequestModel):
 
 class SteerRequest(RequestModel):
     text: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
+    draft: SentDraft | None = None
 
 
 class CancelSessionRequest(RequestModel):

@@ -355,3 +355,16 @@ PROJECTS: Final = """
         FROM sessions WHERE deleted_at IS NULL AND project IS NOT NULL AND project <> ''
         GROUP BY owner, project;
 """
+
+DRAFTS: Final = """
+    -- Unsent text of chats. The row stays when the text is sent, so that its version never starts over.
+    CREATE TABLE drafts (
+        owner {text} NOT NULL,
+        session_id {text} NOT NULL,         -- or `new`: of the chat that is begun next
+        text {text} NOT NULL,
+        version {integer} NOT NULL,
+        updated_at {real} NOT NULL,
+        PRIMARY KEY (owner, session_id)
+    ){without_rowid};
+    CREATE INDEX drafts_of_session ON drafts (session_id);
+"""

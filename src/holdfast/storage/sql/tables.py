@@ -10,6 +10,7 @@ from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Failure, Usage, failure_from_json
 from holdfast.core.ids import MessageId
 from holdfast.core.lease import Lease
@@ -194,6 +195,7 @@ GRANTS: Final = ValueTable("grants", ToolGrant, {"session_id": _EMPTY_FOR_NONE},
 SETTINGS: Final = Table("settings", "owner, name, value", "owner, name")
 COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, message_id")
 FILES: Final = ValueTable("files", StoredFile)
+DRAFTS: Final = ValueTable("drafts", Draft, key="owner, session_id")
 PROJECTS: Final = ValueTable("projects", Project)
 PROJECT_FILES: Final = Table("project_files", "project_id, file_id, added_at", "project_id, file_id")
 ERASED_USAGE: Final = Table(

@@ -2,6 +2,7 @@
 
 from holdfast.storage.sql.approvals import SqlApprovalRows
 from holdfast.storage.sql.changes import SqlChangeRows
+from holdfast.storage.sql.drafts import SqlDraftRows
 from holdfast.storage.sql.files import SqlFileRows
 from holdfast.storage.sql.memory import SqlMemoryRows
 from holdfast.storage.sql.projects import SqlProjectRows
@@ -18,6 +19,7 @@ class SqlTx(
     SqlUsageRows,
     SqlApprovalRows,
     SqlMemoryRows,
+    SqlDraftRows,
     SqlFileRows,
     SqlShareRows,
     SqlPushRows,

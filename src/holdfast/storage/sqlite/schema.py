@@ -98,6 +98,7 @@ STORE: Final = (
     shared_schema.SHARES.format_map(_TYPES),
     shared_schema.PUSH.format_map(_TYPES),
     shared_schema.PROJECTS.format_map(_TYPES),
+    shared_schema.DRAFTS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Entry, TextDelta, entry
 from holdfast.core.ids import (
     LOCAL,
@@ -51,6 +52,7 @@ LONG = "word " * 200_000
 Row = (
     Session
     | Message
+    | Draft
     | Run
     | Approval
     | Compaction
@@ -152,6 +154,7 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Run: tx.put_run,
         Approval: tx.put_approval,
         Compaction: tx.put_compaction,
+        Draft: tx.put_draft,
         StoredFile: tx.put_file,
         ToolGrant: tx.put_grant,
         Ledger: tx.put_ledger,

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Usage
 from holdfast.core.ids import (
     LOCAL,
@@ -97,6 +98,7 @@ FULL: list[s.Row] = [
     full(PushSubscription),
     full(PushMessage),
     full(Project),
+    full(Draft),
 ]
 PLAIN: list[s.Row] = [
     s.session("ses_full"),
@@ -111,6 +113,7 @@ PLAIN: list[s.Row] = [
     s.push_subscription("push_0", endpoint=full(PushSubscription).endpoint),
     s.push_message("push_0", tag=full(PushMessage).tag, session_id=SessionId("ses_full")),
     s.project("prj_0"),
+    Draft(s.OTHER, full(Draft).session_id, "", 1, 1.0),
 ]
 """The same rows with as few fields as possible."""
 ROWS: list[s.Row] = [
@@ -149,6 +152,8 @@ ROWS: list[s.Row] = [
     s.push_message("push_1", kind="failed"),
     s.project("prj_0"),
     s.project("prj_0", "\x00", color="", instructions=s.LONG, agent="", model="", settings=[], former_name=""),
+    Draft(LOCAL, "ses_1", s.LONG, 2**40, -1.5),
+    Draft(s.OTHER, "new", "\x00", 1, 0.0),
 ]
 
 
@@ -163,6 +168,7 @@ def reread(tx: Tx, row: Any) -> object:
         Ledger: lambda: tx.ledger(row.session_id),
         DirtyTurn: lambda: {turn.n: turn for turn in tx.dirty_turns(row.session_id, 9)}.get(row.n),
         Project: lambda: tx.project(row.id),
+        Draft: lambda: tx.draft(row.owner, row.session_id),
         Fact: lambda: (found := tx.fact(row.id)) and replace(found, n=row.n),  # the store numbers facts itself
         PushSubscription: lambda: tx.push_subscription(row.id),
         PushMessage: lambda: tx.push(row.subscription_id, row.tag),

@@ -1,6 +1,6 @@
 // The chat screen: header, messages, queue and composer.
 
-import { type ReactNode, Suspense, useEffect, useMemo } from "react";
+import { type ReactNode, useEffect, useMemo } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
 import { NEW_CHAT } from "../../core/drafts.ts";
@@ -10,13 +10,13 @@ import type { Thread } from "../../core/thread.ts";
 import type { FilePart, Session } from "../../core/types.ts";
 import { workOf } from "../../core/workspace.ts";
 import { useApp, useStore } from "../context.ts";
-import { ErrorBoundary } from "../ErrorBoundary.tsx";
 import { lazyComponent } from "../lazy-load.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { useProject } from "../projects/use-project.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import { useMediaQuery } from "../widgets/use-media-query.ts";
@@ -131,11 +131,9 @@ function ChatWithFiles({ sid, version, children }: { sid: string; version: strin
           {children}
         </div>
         {open && (
-          <ErrorBoundary fallback={null}>
-            <Suspense fallback={null}>
-              <WorkspacePanel key={sid} sid={sid} covers={covers} version={version} />
-            </Suspense>
-          </ErrorBoundary>
+          <LazyPart>
+            <WorkspacePanel key={sid} sid={sid} covers={covers} version={version} />
+          </LazyPart>
         )}
       </div>
     </OpenFileProvider>

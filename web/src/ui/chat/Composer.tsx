@@ -7,11 +7,13 @@ import { NEW_CHAT, NO_DRAFT } from "../../core/drafts.ts";
 import type { SendMode } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
+import { lazyComponent } from "../lazy-load.ts";
 import { INTERRUPT_KEYS, STEER_KEYS } from "../shortcuts.ts";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { isPlainKey, isSubmitKey, sendMode } from "../widgets/keyboard.ts";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import promptBox from "../widgets/prompt-box.module.css";
 import styles from "./Composer.module.css";
@@ -48,6 +50,7 @@ interface Props {
 }
 
 const MAX_HEIGHT = 320;
+const SharedDraft = lazyComponent(() => import("./SharedDraft.tsx"));
 
 /** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
 const commandName = (text: string): string | null => /^\/([a-z][\w:.-]*)(?=\s|$)/i.exec(text)?.[1] ?? null;
@@ -175,6 +178,9 @@ export function Composer(props: Props) {
             </Button>
           </p>
         )}
+        <LazyPart>
+          <SharedDraft draftId={draftId} value={text} onChange={setText} />
+        </LazyPart>
         {above}
         {(files.length > 0 || uploads.pending.length > 0) && <Attachments uploads={uploads} modelId={modelId} />}
         {draftId !== NEW_CHAT && text.includes("@") && (
