@@ -12,6 +12,7 @@ _USE: Final = (
     "chat",
     "sessions",
     "projects",
+    "prompts",
     "runs",
     "memory",
     "models",

@@ -30,6 +30,7 @@ from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.run_tracing import RunTracing
 from holdfast.engine.runs import Runs
+from holdfast.engine.saved_prompts import SavedPrompts
 from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
@@ -127,19 +128,24 @@ class Engine:
         reader = SettlingReader(context, self.feed, recovery)
         self.sessions = Sessions(context, reader, self.supervisor, self.readiness)
         self.projects = Projects(context, moves)
-        self.drafts = Drafts(context)
         self.messages = Messages(context, self.settler, reader)
         self.runs = Runs(context, reader, self.feed, self.supervisor, self.readiness, recovery)
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.settler)
-        self.memory_facts = MemoryFacts(store, ids)
-        self.preferences = Preferences(store)
+        self._open_library(context)
         self.usage = UsageReports(context)
         self.notifications = Notifications(context, push)
         self._push_sender = None if push is None else PushSender(context, push)
         self.export_import = ExportImport(self.sessions, self.messages, self.attachments, self.projects)
         self.shares = Shares(context, reader, self.messages, self.attachments, self.export_import)
+
+    def _open_library(self, context: NodeContext) -> None:
+        """What an owner has besides chats."""
+        self.memory_facts = MemoryFacts(context.store, context.ids)
+        self.preferences = Preferences(context.store)
+        self.drafts = Drafts(context)
+        self.saved_prompts = SavedPrompts(context)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

@@ -15,6 +15,7 @@ from holdfast.core.ids import (
     NodeId,
     OwnerId,
     ProjectId,
+    PromptId,
     RunId,
     SessionId,
     ShareId,
@@ -25,6 +26,7 @@ from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import FilePart, Json
 from holdfast.core.project import Project
 from holdfast.core.run import Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Role, Session
 from holdfast.core.shares import Share
 from holdfast.core.usage import UsageSum
@@ -496,6 +498,21 @@ class ProjectRows(Protocol):
     def drop_project_file(self, pid: ProjectId, fid: FileId) -> None: ...
 
 
+class PromptRows(Protocol):
+    """The prompt library."""
+
+    def prompt(self, pid: PromptId) -> SavedPrompt | None: ...
+    def prompt_named(self, owner: OwnerId, name: str) -> SavedPrompt | None: ...
+    def prompts(self, owner: OwnerId, limit: int, after: str = "") -> Sequence[SavedPrompt]:
+        """List prompts by name, those after a name."""
+
+    def count_prompts(self, owner: OwnerId) -> int: ...
+    def put_prompt(self, prompt: SavedPrompt) -> None:
+        """Insert or replace a prompt. StorageError: another prompt of this owner has the name."""
+
+    def drop_prompt(self, pid: PromptId) -> None: ...
+
+
 class ChangeRows(Protocol):
     """The change feed."""
 
@@ -556,6 +573,7 @@ class Tx(
     FileRows,
     ShareRows,
     ProjectRows,
+    PromptRows,
     PushRows,
     ChangeRows,
     Protocol,

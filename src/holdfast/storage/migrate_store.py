@@ -35,6 +35,7 @@ TABLES: Final = (
     tables.FILES,
     tables.SHARES,
     tables.DRAFTS,
+    tables.PROMPTS,
     tables.PROJECTS,
     tables.PROJECT_FILES,
     tables.GRANTS,

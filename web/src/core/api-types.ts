@@ -304,6 +304,14 @@ export type CreateProjectRequest = {
   readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
 };
 
+export type CreatePromptRequest = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text: string;
+  readonly description?: string;
+};
+
 export type CreateSessionRequest = {
   readonly temperature?: number | "model_default" | null;
   readonly top_p?: number | "model_default" | null;
@@ -400,6 +408,14 @@ export type ErasedResponse = {
   readonly erased: number;
 };
 
+export type ExportedPrompt = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text: string;
+  readonly description?: string;
+};
+
 export type FactListResponse = {
   readonly items: readonly FactResponse[];
   readonly next: string | null;
@@ -447,6 +463,15 @@ export type FileResponse = {
   readonly created_at: string;
 };
 
+export type FillPromptRequest = {
+  /** By variable. An empty value is the default. */
+  readonly values?: { readonly [key: string]: string };
+};
+
+export type FilledPromptResponse = {
+  readonly text: string;
+};
+
 export type GrantResponse = {
   readonly tool: string;
   readonly scope: string;
@@ -460,6 +485,12 @@ export type HealthResponse = {
 export type ImportResponse = {
   readonly items: readonly ImportedSessionResponse[];
   readonly next: string | null;
+};
+
+export type ImportedPromptsResponse = {
+  readonly added: readonly string[];
+  readonly replaced: readonly string[];
+  readonly skipped: readonly string[];
 };
 
 export type ImportedSessionResponse = {
@@ -763,6 +794,40 @@ export type ProjectResponse = {
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;
+};
+
+/** The export format `holdfast-prompts`. */
+export type PromptExport = {
+  readonly format: "holdfast-prompts";
+  readonly version: 1;
+  readonly prompts: readonly ExportedPrompt[];
+};
+
+export type PromptExportResponse = {
+  readonly format: "holdfast-prompts";
+  readonly version: number;
+  readonly prompts: readonly ExportedPrompt[];
+};
+
+export type PromptListResponse = {
+  readonly items: readonly PromptResponse[];
+  readonly next: string | null;
+};
+
+export type PromptResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly text: string;
+  readonly variables: readonly PromptVariableResponse[];
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type PromptVariableResponse = {
+  readonly name: string;
+  readonly default: string | null;
 };
 
 export type ProviderCheckListResponse = {
@@ -1216,6 +1281,15 @@ export type UpdateProjectRequest = {
   readonly model?: string | null;
   readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
   readonly archived?: boolean;
+};
+
+/** Only the given fields change. */
+export type UpdatePromptRequest = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name?: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text?: string;
+  readonly description?: string;
 };
 
 /** Changes a server that was added through the API. */

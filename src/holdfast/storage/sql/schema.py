@@ -368,3 +368,18 @@ DRAFTS: Final = """
     ){without_rowid};
     CREATE INDEX drafts_of_session ON drafts (session_id);
 """
+
+PROMPTS: Final = """
+    -- The prompt library.
+    CREATE TABLE prompts (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        name {text} NOT NULL,
+        description {text} NOT NULL,
+        text {text} NOT NULL,
+        created_at {real} NOT NULL,
+        updated_at {real} NOT NULL,
+        version {integer} NOT NULL,
+        UNIQUE (owner, name)
+    );
+"""

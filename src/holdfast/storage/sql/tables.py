@@ -18,6 +18,7 @@ from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnTex
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
 from holdfast.core.project import Project
 from holdfast.core.run import UNREAD_SETTINGS, Intent, Recovery, Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.core.shares import Share
 from holdfast.ports.store import Approval, Change, Fact, PushMessage, PushSubscription, StoredFile, ToolGrant
@@ -197,6 +198,7 @@ COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, mess
 FILES: Final = ValueTable("files", StoredFile)
 DRAFTS: Final = ValueTable("drafts", Draft, key="owner, session_id")
 PROJECTS: Final = ValueTable("projects", Project)
+PROMPTS: Final = ValueTable("prompts", SavedPrompt)
 PROJECT_FILES: Final = Table("project_files", "project_id, file_id, added_at", "project_id, file_id")
 ERASED_USAGE: Final = Table(
     "erased_usage",

@@ -8,6 +8,7 @@ from holdfast.storage.sql.memory import SqlMemoryRows
 from holdfast.storage.sql.projects import SqlProjectRows
 from holdfast.storage.sql.pushes import SqlPushRows
 from holdfast.storage.sql.runs import SqlRunRows
+from holdfast.storage.sql.saved_prompts import SqlPromptRows
 from holdfast.storage.sql.search import SqlSearchRows
 from holdfast.storage.sql.shares import SqlShareRows
 from holdfast.storage.sql.usage import SqlUsageRows
@@ -24,6 +25,7 @@ class SqlTx(
     SqlShareRows,
     SqlPushRows,
     SqlProjectRows,
+    SqlPromptRows,
     SqlChangeRows,
 ):
     """The rows of every subject, over one dialect."""

@@ -99,6 +99,7 @@ STORE: Final = (
     shared_schema.PUSH.format_map(_TYPES),
     shared_schema.PROJECTS.format_map(_TYPES),
     shared_schema.DRAFTS.format_map(_TYPES),
+    shared_schema.PROMPTS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

@@ -18,6 +18,7 @@ from holdfast.core.ids import (
     NodeId,
     OwnerId,
     ProjectId,
+    PromptId,
     RunId,
     SessionId,
     SubscriptionId,
@@ -26,6 +27,7 @@ from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import TextPart
 from holdfast.core.project import Project
 from holdfast.core.run import Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.journal import Append, Journal
 from holdfast.ports.store import Approval, Fact, PushMessage, PushSubscription, Store, StoredFile, ToolGrant, Tx
@@ -53,6 +55,7 @@ Row = (
     Session
     | Message
     | Draft
+    | SavedPrompt
     | Run
     | Approval
     | Compaction
@@ -147,6 +150,11 @@ def project(pid: str, name: str | None = None, **changes: Any) -> Project:
     return replace(Project(ProjectId(pid), LOCAL, name or pid, created_at=1.0, updated_at=1.0), **changes)
 
 
+def prompt(pid: str, name: str | None = None, **changes: Any) -> SavedPrompt:
+    """Named as its id, unless told otherwise."""
+    return replace(SavedPrompt(PromptId(pid), LOCAL, name or pid, "", "text", 1.0, 1.0), **changes)
+
+
 def write(tx: Tx, rows: Iterable[Row]) -> None:
     puts: dict[type, Callable[[Any], None]] = {
         Session: tx.put_session,
@@ -155,6 +163,7 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Approval: tx.put_approval,
         Compaction: tx.put_compaction,
         Draft: tx.put_draft,
+        SavedPrompt: tx.put_prompt,
         StoredFile: tx.put_file,
         ToolGrant: tx.put_grant,
         Ledger: tx.put_ledger,

@@ -17,6 +17,7 @@ from holdfast.core.ids import (
     NodeId,
     OwnerId,
     ProjectId,
+    PromptId,
     RunId,
     SessionId,
     SubscriptionId,
@@ -37,6 +38,7 @@ from holdfast.core.parts import (
 )
 from holdfast.core.project import Project
 from holdfast.core.run import Intent, Recovery, Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.store import Approval, Fact, PushMessage, PushSubscription, Store, StoredFile, Tx
 from holdfast.testing.contracts import samples as s
@@ -75,6 +77,7 @@ VALUES: dict[Any, Callable[[int], Any]] = {
     FileId: lambda n: FileId(f"file_{n}"),
     FactId: lambda n: FactId(f"fct_{n}"),
     SubscriptionId: lambda n: SubscriptionId(f"push_{n}"),
+    PromptId: lambda n: PromptId(f"pmt_{n}"),
     ProjectId: lambda n: ProjectId(f"prj_{n}"),
 }
 """By the type of a field: a value that is not its default, and another one for each n."""
@@ -99,6 +102,7 @@ FULL: list[s.Row] = [
     full(PushMessage),
     full(Project),
     full(Draft),
+    full(SavedPrompt),
 ]
 PLAIN: list[s.Row] = [
     s.session("ses_full"),
@@ -114,6 +118,7 @@ PLAIN: list[s.Row] = [
     s.push_message("push_0", tag=full(PushMessage).tag, session_id=SessionId("ses_full")),
     s.project("prj_0"),
     Draft(s.OTHER, full(Draft).session_id, "", 1, 1.0),
+    s.prompt("pmt_0"),
 ]
 """The same rows with as few fields as possible."""
 ROWS: list[s.Row] = [
@@ -154,6 +159,7 @@ ROWS: list[s.Row] = [
     s.project("prj_0", "\x00", color="", instructions=s.LONG, agent="", model="", settings=[], former_name=""),
     Draft(LOCAL, "ses_1", s.LONG, 2**40, -1.5),
     Draft(s.OTHER, "new", "\x00", 1, 0.0),
+    s.prompt("pmt_0", text=s.LONG, description="\x00"),
 ]
 
 
@@ -168,6 +174,7 @@ def reread(tx: Tx, row: Any) -> object:
         Ledger: lambda: tx.ledger(row.session_id),
         DirtyTurn: lambda: {turn.n: turn for turn in tx.dirty_turns(row.session_id, 9)}.get(row.n),
         Project: lambda: tx.project(row.id),
+        SavedPrompt: lambda: tx.prompt(row.id),
         Draft: lambda: tx.draft(row.owner, row.session_id),
         Fact: lambda: (found := tx.fact(row.id)) and replace(found, n=row.n),  # the store numbers facts itself
         PushSubscription: lambda: tx.push_subscription(row.id),
