@@ -28,6 +28,7 @@ from holdfast.engine.signals import ERASE
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, cancel_requests, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.budgets import BudgetInputs
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import RunQuery, Tx
@@ -270,6 +271,13 @@ class Runs:
             return found[: query.limit]
 
         return await self._reader.read_list(load, lambda runs: runs)
+
+    async def waits_for(self, runs: Sequence[Run]) -> Mapping[RunId, WaitsFor | None]:
+        """What those of the runs that wait need of a person."""
+        waiting = [run for run in runs if run.status == "waiting"]
+        if not waiting:
+            return {}
+        return await self._node.store.read(lambda tx: {run.id: approvals.waits_for(tx, run) for run in waiting})
 
     async def find_repeated(self, sid: SessionId, options: RunOptions, owner: OwnerId = LOCAL) -> Accepted | None:
         """The turn that was accepted with the same key. Raises KeyReusedError if its body was another."""

@@ -24,8 +24,9 @@ from holdfast.engine.readiness import Readiness, require_space
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import forks, imports, projects, session_edits
+from holdfast.engine.transactions import approvals, forks, imports, projects, session_edits
 from holdfast.engine.transactions.accept import MAX_QUEUED_BYTES
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.budgets import price_finder
 from holdfast.engine.transactions.forks import Fork
 from holdfast.engine.transactions.row_access import get_session
@@ -43,6 +44,7 @@ class SessionView:
     active_run: Run | None
     queued: tuple[tuple[Run, Message], ...]  # Without the parts of long messages, see `_view`
     size: int = 0  # About how many bytes the response has
+    waits_for: WaitsFor | None = None  # If the active run waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +320,9 @@ def _view(tx: Tx, session: Session, max_bytes: int = MAX_QUEUED_BYTES) -> Sessio
             room -= shown
             size += shown
             queued.append((run, message))
-    return SessionView(session, active[-1] if active else None, tuple(queued), size)
+    current = active[-1] if active else None
+    waits_for = None if current is None else approvals.waits_for(tx, current)
+    return SessionView(session, current, tuple(queued), size, waits_for)
 
 
 def _count_runs(tx: Tx, session: Session) -> int:

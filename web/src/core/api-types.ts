@@ -1003,6 +1003,8 @@ export type RunResponse = {
   readonly recovery: RecoveryResponse | null;
   readonly cancel_requested: boolean;
   readonly continues: string | null;
+  /** What a waiting run needs of a person: to allow a call (`approval`), or to answer a question (`answer`). Only where runs are listed or read. */
+  readonly waits_for?: "approval" | "answer" | null;
   /** The active run that this queued one's text is to be added to. */
   readonly steers: string | null;
   readonly created_at: string;
@@ -1077,6 +1079,8 @@ export type SessionResponse = {
     | "failed"
     | "interrupted"
     | null;
+  /** What the active run waits for: that a person allows a call (`approval`) or answers a question (`answer`). */
+  readonly waits_for: "approval" | "answer" | null;
   /** With their user messages. `parts` is empty if they would be too long: of more than 1000 bytes in lists, of more than 8 MB in all in a session. */
   readonly queued_runs: readonly AcceptedRunResponse[];
   readonly version: number;

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
-from holdfast.core.run import RunStatus
+from holdfast.core.run import Run, RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import RunQuery
@@ -90,7 +90,7 @@ async def list_runs(
     found = await api.engine.runs.list(RunQuery(LOCAL, session, statuses, limit + 1, before))
     last = found[limit - 1] if len(found) > limit else None
     return s.RunListResponse(
-        items=[s.RunResponse.model_validate(run) for run in found[:limit]],
+        items=await _run_responses(api, found[:limit]),
         next=None if last is None else p.write_cursor(last.created_at, last.id),
     )
 
@@ -105,7 +105,14 @@ def _read_statuses(text: str) -> list[str]:
 
 @router.get("/runs/{rid}")
 async def read_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
-    return s.RunResponse.model_validate(await api.engine.runs.get(rid))
+    (response,) = await _run_responses(api, [await api.engine.runs.get(rid)])
+    return response
+
+
+async def _run_responses(api: ApiContext, runs: Sequence[Run]) -> list[s.RunResponse]:
+    waits_for = await api.engine.runs.waits_for(runs)
+    found = map(s.RunResponse.model_validate, runs)
+    return [response.model_copy(update={"waits_for": waits_for.get(RunId(response.id))}) for response in found]
 
 
 @router.get(

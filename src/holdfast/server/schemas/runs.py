@@ -9,6 +9,7 @@ from holdfast.core.events import Decision, InputAction
 from holdfast.core.form_schema import MAX_FIELDS
 from holdfast.core.run import Lifetime, Run, RunStatus
 from holdfast.core.session import Message
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.steering import MAX_CHARACTERS
 from holdfast.server.schemas.base import (
     ListResponse,
@@ -147,6 +148,13 @@ class RunResponse(ResponseModel):
     recovery: RecoveryResponse | None
     cancel_requested: bool
     continues: str | None
+    waits_for: Annotated[
+        WaitsFor | None,
+        Field(
+            description="What a waiting run needs of a person: to allow a call (`approval`), or to answer a question "
+            "(`answer`). Only where runs are listed or read."
+        ),
+    ] = None
     steers: Annotated[str | None, Field(description="The active run that this queued one's text is to be added to.")]
     created_at: Timestamp
     started_at: Timestamp | None

@@ -9,6 +9,7 @@ from holdfast.core import chat_settings
 from holdfast.core.chat_settings import ModelDefault, ReasoningEffort
 from holdfast.core.run import RunStatus
 from holdfast.engine.sessions import SessionView
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SearchHit
 from holdfast.server.schemas.base import (
@@ -118,6 +119,13 @@ class SessionResponse(ResponseModel):
     can_redo: bool
     active_run: str | None
     active_run_status: RunStatus | None
+    waits_for: Annotated[
+        WaitsFor | None,
+        Field(
+            description="What the active run waits for: that a person allows a call (`approval`) or answers a question "
+            "(`answer`)."
+        ),
+    ]
     queued_runs: Annotated[
         list[AcceptedRunResponse],
         Field(
@@ -145,6 +153,7 @@ class SessionResponse(ResponseModel):
             "can_redo": bool(session.redo),
             "active_run": None if view.active_run is None else view.active_run.id,
             "active_run_status": None if view.active_run is None else view.active_run.status,
+            "waits_for": view.waits_for,
             "queued_runs": [AcceptedRunResponse.from_run(run, message) for run, message in view.queued],
             "match": match,
         }

@@ -2,6 +2,7 @@ import { firstWords } from "../../core/session-list.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
+import { waitText } from "../format.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { SessionMenu } from "../sidebar/SessionMenu.tsx";
 import { SourceBadge } from "../sidebar/SourceBadge.tsx";
@@ -24,7 +25,7 @@ export function ChatHeader({ thread, session }: { thread: Thread; session: Sessi
   const title = known?.title || (session ? "Untitled chat" : sent && firstWords(sent.text)) || "Chat";
   const waiting = session?.active_run_status === "waiting";
   return (
-    <ScreenHeader title={title} note={waiting ? "Needs approval" : undefined}>
+    <ScreenHeader title={title} note={waiting ? waitText(session.waits_for) : undefined}>
       {session && (
         <>
           <ProjectBadge project={session.project} />
