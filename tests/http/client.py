@@ -109,8 +109,9 @@ class Served:
         self.order(reset=True)
         self.http.cookies.clear()
         self.call("PUT", "/api/drafts/new", {"text": ""}, 200)
-        for prompt in self.get("/api/prompts")["items"]:
-            self.call("DELETE", f"/api/prompts/{prompt['id']}", expect=204)
+        for kind in ("prompts", "personas"):
+            for item in self.get(f"/api/{kind}")["items"]:
+                self.call("DELETE", f"/api/{kind}/{item['id']}", expect=204)
         for which in ({}, {"archived": True}, {"source": "compare"}):
             while items := self.get("/api/sessions", params={"limit": 200, **which})["items"]:
                 for item in items:

@@ -13,6 +13,7 @@ _USE: Final = (
     "sessions",
     "projects",
     "prompts",
+    "personas",
     "runs",
     "memory",
     "models",

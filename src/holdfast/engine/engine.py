@@ -21,6 +21,7 @@ from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.notifications import Notifications
+from holdfast.engine.personas import Personas
 from holdfast.engine.preferences import Preferences
 from holdfast.engine.projects import ProjectMoves, Projects
 from holdfast.engine.push_sender import PushSender
@@ -146,6 +147,7 @@ class Engine:
         self.preferences = Preferences(context.store)
         self.drafts = Drafts(context)
         self.saved_prompts = SavedPrompts(context)
+        self.personas = Personas(context)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

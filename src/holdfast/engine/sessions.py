@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import anyio
 
+from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError, NotFoundError, StorageFullError
 from holdfast.core.export_format import derived_id
@@ -24,7 +25,7 @@ from holdfast.engine.readiness import Readiness, require_space
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import approvals, forks, imports, projects, session_edits
+from holdfast.engine.transactions import approvals, forks, imports, personas, projects, session_edits
 from holdfast.engine.transactions.accept import MAX_QUEUED_BYTES
 from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.budgets import price_finder
@@ -109,6 +110,7 @@ class Sessions:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id … A repeat with
         the same `key` returns the session that the first call created, as it is now; its fields are not compared."""
         sid = SessionId(self._node.ids.new("ses")) if key is None else _session_id_of_key(owner, key)
+        persona = fields.get(chat_settings.PERSONA)
         fields = session_edits.with_settings(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
@@ -127,7 +129,7 @@ class Sessions:
             lambda tx: (
                 session_edits.find_created(tx, sid, owner)
                 or session_edits.create(
-                    tx, projects.with_agent(tx, Session(sid, owner, tx.now, tx.now, **fields), fields)
+                    tx, projects.with_agent(tx, _new_session(tx, sid, owner, fields, persona), fields)
                 )
             ),
             wake_queue=False,
@@ -296,6 +298,13 @@ class Sessions:
         return await self._node.transact(
             lambda tx: session_edits.compact(tx, Compaction(sid, owner, last, summary, tx.now))
         )
+
+
+def _new_session(tx: Tx, sid: SessionId, owner: OwnerId, fields: dict[str, Any], persona: str | None) -> Session:
+    """With the model of its persona, if one was chosen and no model."""
+    chosen = personas.choose(tx, owner, {**fields, chat_settings.PERSONA: persona})
+    del chosen[chat_settings.PERSONA]
+    return Session(sid, owner, tx.now, tx.now, **chosen)
 
 
 def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:

@@ -14,6 +14,7 @@ from holdfast.core.ids import (
     MessageId,
     NodeId,
     OwnerId,
+    PersonaId,
     ProjectId,
     PromptId,
     RunId,
@@ -24,6 +25,7 @@ from holdfast.core.ids import (
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import FilePart, Json
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import Run
 from holdfast.core.saved_prompts import SavedPrompt
@@ -434,7 +436,7 @@ class FileRows(Protocol):
     def file(self, fid: FileId) -> StoredFile | None: ...
     def put_file(self, file: StoredFile) -> None: ...
     def orphan_files(self, created_before: float, limit: int) -> Sequence[StoredFile]:
-        """List files that no message, share or project refers to, oldest first."""
+        """List files that no message, share, project or persona refers to, oldest first."""
 
     def drop_file(self, fid: FileId) -> None: ...
     def digest_in_use(self, sha256: str) -> bool:
@@ -496,6 +498,17 @@ class ProjectRows(Protocol):
         """Add a stored file to a project, unless it is there."""
 
     def drop_project_file(self, pid: ProjectId, fid: FileId) -> None: ...
+
+
+class PersonaRows(Protocol):
+    """Personas."""
+
+    def persona(self, pid: PersonaId) -> Persona | None: ...
+    def personas(self, owner: OwnerId, limit: int) -> Sequence[Persona]:
+        """List personas by (name, id)."""
+
+    def put_persona(self, persona: Persona) -> None: ...
+    def drop_persona(self, pid: PersonaId) -> None: ...
 
 
 class PromptRows(Protocol):
@@ -573,6 +586,7 @@ class Tx(
     FileRows,
     ShareRows,
     ProjectRows,
+    PersonaRows,
     PromptRows,
     PushRows,
     ChangeRows,

@@ -290,6 +290,15 @@ export type CreateFactRequest = {
   readonly project?: string | null;
 };
 
+export type CreatePersonaRequest = {
+  readonly name: string;
+  readonly emoji?: string | null;
+  readonly picture?: string | null;
+  readonly model?: string | null;
+  readonly instructions?: string | null;
+  readonly use_tools?: boolean | null;
+};
+
 export type CreateProjectRequest = {
   readonly temperature?: number | "model_default" | null;
   readonly top_p?: number | "model_default" | null;
@@ -326,6 +335,7 @@ export type CreateSessionRequest = {
   readonly memory?: string | null;
   readonly cwd?: string | null;
   readonly agent_options?: { readonly [key: string]: string | boolean } | null;
+  readonly persona?: string | null;
   readonly previous_session_id?: string | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
@@ -669,6 +679,14 @@ export type MessageListResponse = {
   readonly next: string | null;
 };
 
+/** Who answered, as it was then; the persona may have been changed or deleted since. */
+export type MessagePersonaResponse = {
+  readonly name: string;
+  readonly emoji?: string | null;
+  /** The id of an image, which may be gone. */
+  readonly picture?: string | null;
+};
+
 export type MessageResponse = {
   readonly id: string;
   readonly session_id: string;
@@ -683,6 +701,7 @@ export type MessageResponse = {
   readonly recovery: RecoveryResponse | null;
   readonly siblings: readonly string[];
   readonly model: string | null;
+  readonly persona: MessagePersonaResponse | null;
   readonly usage: UsageResponse | null;
   /** What models are shown instead of everything up to and including this message. */
   readonly summary: string | null;
@@ -732,6 +751,23 @@ export type PartResponse =
   | RememberedPartResponse
   | PlanPartResponse
   | SteeredPartResponse;
+
+export type PersonaListResponse = {
+  readonly items: readonly PersonaResponse[];
+};
+
+export type PersonaResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly emoji: string | null;
+  readonly picture: string | null;
+  readonly model: string | null;
+  readonly instructions: string | null;
+  readonly use_tools: boolean | null;
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
 
 export type PlanEntryResponse = {
   readonly content: string;
@@ -1057,6 +1093,7 @@ export type SessionResponse = {
   readonly memory: string | null;
   readonly cwd: string | null;
   readonly agent_options: { readonly [key: string]: string | boolean };
+  readonly persona: string | null;
   readonly temperature: number | "model_default" | null;
   readonly top_p: number | "model_default" | null;
   readonly max_tokens: number | "model_default" | null;
@@ -1272,6 +1309,16 @@ export type UpdateFactRequest = {
 };
 
 /** Only the given fields change; null clears a field that may be empty. */
+export type UpdatePersonaRequest = {
+  readonly name?: string;
+  readonly emoji?: string | null;
+  readonly picture?: string | null;
+  readonly model?: string | null;
+  readonly instructions?: string | null;
+  readonly use_tools?: boolean | null;
+};
+
+/** Only the given fields change; null clears a field that may be empty. */
 export type UpdateProjectRequest = {
   readonly temperature?: number | "model_default" | null;
   readonly top_p?: number | "model_default" | null;
@@ -1316,6 +1363,7 @@ export type UpdateSessionRequest = {
   readonly memory?: string | null;
   readonly cwd?: string | null;
   readonly agent_options?: { readonly [key: string]: string | boolean } | null;
+  readonly persona?: string | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
   readonly tags?: readonly string[];

@@ -55,6 +55,17 @@ AgentOptions = Annotated[
 ]
 
 
+PersonaIdField = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="The persona that answers (`/api/personas`). Its model becomes the chat's, unless `model` is given "
+        "too. Also stored as `settings.persona`.",
+    ),
+]
+
+
 class CreateSessionRequest(ChatParametersRequest):
     title: Title | None = None
     agent: Name | None = None
@@ -64,6 +75,7 @@ class CreateSessionRequest(ChatParametersRequest):
     memory: MemoryProviderName | None = None
     cwd: WorkingDirectory | None = None
     agent_options: AgentOptions | None = None
+    persona: PersonaIdField | None = None
     previous_session_id: SessionIdField | None = None
     pinned: bool = False
     archived: bool = False
@@ -82,6 +94,7 @@ class UpdateSessionRequest(ChatParametersRequest):
     memory: MemoryProviderName | None = None
     cwd: WorkingDirectory | None = None
     agent_options: AgentOptions | None = None
+    persona: PersonaIdField | None = None
     pinned: bool = False
     archived: bool = False
     tags: Tags = Field(default_factory=list)
@@ -105,6 +118,7 @@ class SessionResponse(ResponseModel):
     memory: str | None
     cwd: str | None
     agent_options: dict[str, str | bool]
+    persona: str | None
     temperature: float | ModelDefault | None
     top_p: float | ModelDefault | None
     max_tokens: int | ModelDefault | None
@@ -150,6 +164,7 @@ class SessionResponse(ResponseModel):
             "memory": named_provider(session.settings),
             "cwd": session.cwd,
             "agent_options": session.agent_options,
+            "persona": session.persona,
             "can_redo": bool(session.redo),
             "active_run": None if view.active_run is None else view.active_run.id,
             "active_run_status": None if view.active_run is None else view.active_run.status,

@@ -383,3 +383,25 @@ PROMPTS: Final = """
         UNIQUE (owner, name)
     );
 """
+
+PERSONAS: Final = """
+    -- A picture that is here is no orphan, as with projects.
+    CREATE TABLE personas (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        name {text} NOT NULL,
+        created_at {real} NOT NULL,
+        updated_at {real} NOT NULL,
+        emoji {text},
+        picture {text} REFERENCES files (id),
+        model {text},
+        instructions {text},
+        use_tools {boolean},
+        version {integer} NOT NULL
+    );
+    CREATE INDEX personas_of_owner ON personas (owner, name, id);
+    CREATE INDEX personas_of_file ON personas (picture) WHERE picture IS NOT NULL;
+
+    -- Who answered, as it was then.
+    ALTER TABLE messages ADD COLUMN persona {text};  -- JSON
+"""

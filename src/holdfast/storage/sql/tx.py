@@ -5,6 +5,7 @@ from holdfast.storage.sql.changes import SqlChangeRows
 from holdfast.storage.sql.drafts import SqlDraftRows
 from holdfast.storage.sql.files import SqlFileRows
 from holdfast.storage.sql.memory import SqlMemoryRows
+from holdfast.storage.sql.personas import SqlPersonaRows
 from holdfast.storage.sql.projects import SqlProjectRows
 from holdfast.storage.sql.pushes import SqlPushRows
 from holdfast.storage.sql.runs import SqlRunRows
@@ -25,6 +26,7 @@ class SqlTx(
     SqlShareRows,
     SqlPushRows,
     SqlProjectRows,
+    SqlPersonaRows,
     SqlPromptRows,
     SqlChangeRows,
 ):

@@ -100,6 +100,7 @@ STORE: Final = (
     shared_schema.PROJECTS.format_map(_TYPES),
     shared_schema.DRAFTS.format_map(_TYPES),
     shared_schema.PROMPTS.format_map(_TYPES),
+    shared_schema.PERSONAS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

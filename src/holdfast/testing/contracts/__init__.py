@@ -37,6 +37,7 @@ from holdfast.testing.contracts.journal_reads import ReadContract, RetentionCont
 from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups, opening
 from holdfast.testing.contracts.store_approvals_files_changes import ApprovalsAndFiles, ChangeFeed
 from holdfast.testing.contracts.store_memory import FactContract, LedgerContract
+from holdfast.testing.contracts.store_personas import PersonaContract
 from holdfast.testing.contracts.store_projects import ProjectContract
 from holdfast.testing.contracts.store_prompts import PromptContract
 from holdfast.testing.contracts.store_pushes import PushOutbox
@@ -86,6 +87,7 @@ class StoreContract(
     FactContract,
     PushOutbox,
     ProjectContract,
+    PersonaContract,
     PromptContract,
 ):
     """Derive and add the fixture `make_store`."""

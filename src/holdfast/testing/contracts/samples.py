@@ -17,6 +17,7 @@ from holdfast.core.ids import (
     MessageId,
     NodeId,
     OwnerId,
+    PersonaId,
     ProjectId,
     PromptId,
     RunId,
@@ -25,6 +26,7 @@ from holdfast.core.ids import (
 )
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import TextPart
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import Run
 from holdfast.core.saved_prompts import SavedPrompt
@@ -56,6 +58,7 @@ Row = (
     | Message
     | Draft
     | SavedPrompt
+    | Persona
     | Run
     | Approval
     | Compaction
@@ -150,6 +153,11 @@ def project(pid: str, name: str | None = None, **changes: Any) -> Project:
     return replace(Project(ProjectId(pid), LOCAL, name or pid, created_at=1.0, updated_at=1.0), **changes)
 
 
+def persona(pid: str, name: str | None = None, **changes: Any) -> Persona:
+    """Named as its id, unless told otherwise."""
+    return replace(Persona(PersonaId(pid), LOCAL, name or pid, 1.0, 1.0), **changes)
+
+
 def prompt(pid: str, name: str | None = None, **changes: Any) -> SavedPrompt:
     """Named as its id, unless told otherwise."""
     return replace(SavedPrompt(PromptId(pid), LOCAL, name or pid, "", "text", 1.0, 1.0), **changes)
@@ -164,6 +172,7 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Compaction: tx.put_compaction,
         Draft: tx.put_draft,
         SavedPrompt: tx.put_prompt,
+        Persona: tx.put_persona,
         StoredFile: tx.put_file,
         ToolGrant: tx.put_grant,
         Ledger: tx.put_ledger,

@@ -16,6 +16,7 @@ from holdfast.core.ids import (
     MessageId,
     NodeId,
     OwnerId,
+    PersonaId,
     ProjectId,
     PromptId,
     RunId,
@@ -36,6 +37,7 @@ from holdfast.core.parts import (
     TextPart,
     ToolPart,
 )
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import Intent, Recovery, Run
 from holdfast.core.saved_prompts import SavedPrompt
@@ -77,6 +79,7 @@ VALUES: dict[Any, Callable[[int], Any]] = {
     FileId: lambda n: FileId(f"file_{n}"),
     FactId: lambda n: FactId(f"fct_{n}"),
     SubscriptionId: lambda n: SubscriptionId(f"push_{n}"),
+    PersonaId: lambda n: PersonaId(f"per_{n}"),
     PromptId: lambda n: PromptId(f"pmt_{n}"),
     ProjectId: lambda n: ProjectId(f"prj_{n}"),
 }
@@ -103,6 +106,8 @@ FULL: list[s.Row] = [
     full(Project),
     full(Draft),
     full(SavedPrompt),
+    s.stored_file("file_6"),
+    full(Persona),
 ]
 PLAIN: list[s.Row] = [
     s.session("ses_full"),
@@ -119,6 +124,8 @@ PLAIN: list[s.Row] = [
     s.project("prj_0"),
     Draft(s.OTHER, full(Draft).session_id, "", 1, 1.0),
     s.prompt("pmt_0"),
+    s.stored_file("file_6"),
+    s.persona("per_0"),
 ]
 """The same rows with as few fields as possible."""
 ROWS: list[s.Row] = [
@@ -160,6 +167,7 @@ ROWS: list[s.Row] = [
     Draft(LOCAL, "ses_1", s.LONG, 2**40, -1.5),
     Draft(s.OTHER, "new", "\x00", 1, 0.0),
     s.prompt("pmt_0", text=s.LONG, description="\x00"),
+    s.persona("per_0", "\x00", emoji="", model="", instructions=s.LONG, use_tools=False),
 ]
 
 
@@ -174,6 +182,7 @@ def reread(tx: Tx, row: Any) -> object:
         Ledger: lambda: tx.ledger(row.session_id),
         DirtyTurn: lambda: {turn.n: turn for turn in tx.dirty_turns(row.session_id, 9)}.get(row.n),
         Project: lambda: tx.project(row.id),
+        Persona: lambda: tx.persona(row.id),
         SavedPrompt: lambda: tx.prompt(row.id),
         Draft: lambda: tx.draft(row.owner, row.session_id),
         Fact: lambda: (found := tx.fact(row.id)) and replace(found, n=row.n),  # the store numbers facts itself
@@ -197,7 +206,10 @@ class RoundTrips:
     @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
     async def test_a_row_comes_back_as_it_was_written(self, store: Store, row: s.Row) -> None:
         """M11: every field of every kind of row survives, the parts of messages among them, whatever is in it."""
-        await s.put(store, *(() if isinstance(row, Session) else [s.session(getattr(row, "session_id", s.SID))]), row)
+        needed: list[s.Row] = [] if isinstance(row, Session) else [s.session(getattr(row, "session_id", s.SID))]
+        if isinstance(row, Persona) and row.picture is not None:
+            needed.append(s.stored_file(row.picture))
+        await s.put(store, *needed, row)
         assert await store.read(lambda tx: reread(tx, row)) == row
 
     async def test_put_replaces_the_whole_row(self, make_store: s.MakeStore) -> None:

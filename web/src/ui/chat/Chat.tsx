@@ -31,6 +31,7 @@ import { ContextMeter } from "./ContextMeter.tsx";
 import { editLastMessage } from "./edit-request.ts";
 import { closeFind, findOpen } from "./find-state.ts";
 import { lastSession } from "./last-session.ts";
+import { PersonaLabel } from "./lazy-persona.ts";
 import { type ModelChange, ModelPicker } from "./ModelPicker.tsx";
 import { ProjectBadge } from "./ProjectBadge.tsx";
 import type { SlashCommand } from "./SlashCommands.tsx";
@@ -202,6 +203,11 @@ function NewChat() {
     <div className={classNames(styles.chat, styles.newChat)}>
       <ScreenHeader title="New chat">
         <ProjectBadge project={selected.project} />
+        {selected.persona && (
+          <LazyPart>
+            <PersonaLabel chosen={selected.persona} />
+          </LazyPart>
+        )}
         <MemoryOffBadge chat={selected} />
         <ChatSettingsButton
           chat={{ ...selected, agent: selected.agent ?? null }}

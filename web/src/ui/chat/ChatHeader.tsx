@@ -7,11 +7,13 @@ import { openNewChat } from "../open-new-chat.ts";
 import { SessionMenu } from "../sidebar/SessionMenu.tsx";
 import { SourceBadge } from "../sidebar/SourceBadge.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import { WorkspaceButton } from "../workspace/WorkspaceButton.tsx";
 import { ChatSettingsButton, MemoryOffBadge } from "./ChatSettingsButton.tsx";
 import { openFind } from "./find-state.ts";
+import { PersonaLabel } from "./lazy-persona.ts";
 import { ProjectBadge } from "./ProjectBadge.tsx";
 import { redoTurn, undoTurn } from "./turn-actions.ts";
 
@@ -29,6 +31,11 @@ export function ChatHeader({ thread, session }: { thread: Thread; session: Sessi
       {session && (
         <>
           <ProjectBadge project={session.project} />
+          {session.persona && (
+            <LazyPart>
+              <PersonaLabel chosen={session.persona} />
+            </LazyPart>
+          )}
           <SourceBadge session={session} />
           <MemoryOffBadge chat={session} />
           <IconButton
