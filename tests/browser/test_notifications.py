@@ -218,7 +218,7 @@ def test_notifications_are_turned_on_for_a_device(
     expect(device).to_contain_text("this device")
     assert axe_violations(page) == []
     section.get_by_label("Show the chat title in notifications").uncheck()
-    section.get_by_label("Needs approval").uncheck()
+    section.get_by_label("Needs approval or an answer").uncheck()
     page.wait_for_function(
         """() => fetch("/api/push/subscriptions").then(r => r.json()).then(({items: [{show_title, approval}]}) =>
             !show_title && !approval)"""
@@ -230,7 +230,7 @@ def test_notifications_are_turned_on_for_a_device(
     worker.push(page, push_service.wait(1)[0].content)
     assert worker.wait(page, 1)[0]["body"] == "Notifications work on this device"
     page.reload()
-    expect(section.get_by_label("Needs approval")).not_to_be_checked()
+    expect(section.get_by_label("Needs approval or an answer")).not_to_be_checked()
     sid = served.session(title="Private")
     served.ended(served.begin(sid, [{"say": "done"}]))
     worker.push(page, push_service.wait(2)[1].content)

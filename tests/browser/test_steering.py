@@ -1,5 +1,6 @@
 """What can be sent while an answer is active, and questions of the model: by mouse, by keyboard and on a phone."""
 
+import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -117,6 +118,10 @@ def test_a_question_is_answered_by_keyboard(server: Served, open_page: Open) -> 
     page = open_page(server.url)
     form = page.get_by_role("form", name="Question")
     send(page, question(options=[]))
+    rows = page.get_by_role("navigation", name="Chats").get_by_role("listitem")
+    expect(rows.get_by_role("img", name="Asks you")).to_be_visible()
+    expect(page).to_have_title(re.compile("^Asks you · "))
+    assert axe_violations(page) == []
     field = form.get_by_role("textbox", name="Your answer")
     field.fill("443")
     field.press("Enter")

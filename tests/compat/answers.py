@@ -39,7 +39,18 @@ def _is_quiet(runs: list[Any]) -> bool:
 def read_all(served: Served, written_at: float) -> dict[str, Any]:
     """Every answer by its path; `written_at` is a Unix time."""
     border = datetime.fromtimestamp(written_at, UTC)
-    return {path: _without_later_times(answer, border) for path, answer in _read(served)}
+    found = {path: _without_later_times(answer, border) for path, answer in _read(served)}
+    return mark_later_durations(found)
+
+
+def mark_later_durations(answers: dict[str, Any]) -> dict[str, Any]:
+    """How long a run took that ended when the directory was opened depends on when that was."""
+    later = {run["id"] for run in answers["/api/runs"] if run["ended_at"] == "later"}
+    for path, answer in answers.items():
+        for message in answer["items"] if path.endswith("/messages") else ():
+            if message["run_id"] in later:
+                message["duration_ms"] = "later"
+    return answers
 
 
 def _read(served: Served) -> Iterator[tuple[str, Any]]:

@@ -37,7 +37,11 @@ def journal_place(postgres: PostgresServer) -> PostgresConfig:
 
 def _empty(url: str, schema: str) -> None:
     with psycopg.connect(url, autocommit=True) as db:
-        found = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        # The newest first: a table refers only to earlier ones.
+        tables = (
+            "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r' ORDER BY oid DESC"
+        )
+        found = db.execute(tables, (schema,)).fetchall()
         # Not TRUNCATE, which makes a new file for each table and index.
         db.execute("; ".join(f"DELETE FROM {schema}.{name}" for (name,) in found if name != "version").encode())
 

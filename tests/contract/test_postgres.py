@@ -346,7 +346,10 @@ async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> No
         db.execute("DROP INDEX holdfast.runs_used; DROP TABLE holdfast.erased_usage; DROP TABLE holdfast.shares")
         db.execute("ALTER TABLE holdfast.runs DROP COLUMN steers; DROP TABLE holdfast.cancelled_keys")
         db.execute("DROP TABLE holdfast.pushes; DROP TABLE holdfast.push_subscriptions")
-        db.execute("DROP TABLE holdfast.projects; DROP TABLE holdfast.project_files")
+        db.execute(
+            "DROP TABLE holdfast.projects, holdfast.project_files, holdfast.drafts, holdfast.prompts, holdfast.personas"
+        )
+        db.execute("ALTER TABLE holdfast.messages DROP COLUMN persona")
         db.execute("UPDATE holdfast.version SET n = 4")
     async with opening(lambda: PostgresStore(place))() as store:
         hits = await store.read(lambda tx: tx.search(LOCAL, "harbor", 10, None))
@@ -435,7 +438,10 @@ async def test_the_upgrade_lists_the_projects_of_sessions(postgres: PostgresServ
     async with opening(lambda: PostgresStore(place))() as store:
         await store.transact(lambda tx: s.write(tx, [*named, gone, s.session("ses_c"), s.session("ses_d", project="")]))
     with psycopg.connect(place.url, autocommit=True) as db:
-        db.execute("DROP TABLE holdfast.projects, holdfast.project_files")
+        db.execute(
+            "DROP TABLE holdfast.projects, holdfast.project_files, holdfast.drafts, holdfast.prompts, holdfast.personas"
+        )
+        db.execute("ALTER TABLE holdfast.messages DROP COLUMN persona")
         db.execute("UPDATE holdfast.version SET n = 9")
     async with opening(lambda: PostgresStore(place))() as store:
         (found,) = await store.read(lambda tx: tx.projects(ProjectQuery(LOCAL)))

@@ -145,8 +145,11 @@ async def test_the_upgrade_makes_tags_searchable(tmp_path: Path) -> None:
         db.execute("DELETE FROM docs WHERE session_id = 'ses_untitled'")
         db.executescript("DROP INDEX runs_used; DROP TABLE erased_usage; DROP TABLE shares")  # of later versions
         db.executescript("ALTER TABLE runs DROP COLUMN steers; DROP TABLE cancelled_keys")
+        db.executescript("ALTER TABLE messages DROP COLUMN persona")
         db.executescript("DROP TABLE pushes; DROP TABLE push_subscriptions")
-        db.executescript("DROP TABLE project_files; DROP TABLE projects")
+        db.executescript(
+            "DROP TABLE project_files; DROP TABLE projects; DROP TABLE drafts; DROP TABLE prompts; DROP TABLE personas"
+        )
         db.execute("PRAGMA user_version = 4")
         db.commit()
     async with embedded(tmp_path) as (store, _):
@@ -164,7 +167,10 @@ async def test_the_upgrade_lists_the_projects_of_sessions(tmp_path: Path) -> Non
     async with embedded(tmp_path) as (store, _):
         await store.transact(lambda tx: s.write(tx, [*named, gone, s.session("ses_c"), s.session("ses_d", project="")]))
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as db:
-        db.executescript("DROP TABLE project_files; DROP TABLE projects")
+        db.executescript(
+            "DROP TABLE project_files; DROP TABLE projects; DROP TABLE drafts; DROP TABLE prompts; DROP TABLE personas"
+        )
+        db.executescript("ALTER TABLE messages DROP COLUMN persona")
         db.execute("PRAGMA user_version = 9")
         db.commit()
         select = schema.STORE[9].partition("INSERT INTO projects")[2].partition("SELECT")[2].partition(";")[0]

@@ -108,6 +108,10 @@ class Served:
         """Leave nothing that the next test would notice."""
         self.order(reset=True)
         self.http.cookies.clear()
+        self.call("PUT", "/api/drafts/new", {"text": ""}, 200)
+        for kind in ("prompts", "personas"):
+            for item in self.get(f"/api/{kind}")["items"]:
+                self.call("DELETE", f"/api/{kind}/{item['id']}", expect=204)
         for which in ({}, {"archived": True}, {"source": "compare"}):
             while items := self.get("/api/sessions", params={"limit": 200, **which})["items"]:
                 for item in items:

@@ -50,6 +50,8 @@ def test_devices_choose_what_they_are_told(served: Served, push_service: PushSer
     asked = {each.path: each.content for each in push_service.wait(2)}
     assert {content["kind"] for content in asked.values()} == {"approval"}
     assert {path: content["title"] for path, content in asked.items()} == {"/push/phone": "", "/push/desk": "Private"}
+    assert not any("asks" in content for content in asked.values())
+    assert served.get(f"/api/sessions/{sid}")["waits_for"] == "approval"
     aid = asked["/push/desk"]["tag"]
     served.post(f"/api/runs/{rid}/approvals/{aid}", {"decision": "once"}, expect=200)
     assert push_service.wait(3)[2].path == "/push/desk"
@@ -65,6 +67,24 @@ def test_devices_choose_what_they_are_told(served: Served, push_service: PushSer
     last = push_service.wait(4)[3]
     assert (last.path, last.content["title"]) == ("/push/phone", "Private")
     assert [each["id"] for each in served.get("/api/push/subscriptions")["items"]] == [phone["id"]]
+
+
+def test_a_question_of_the_model_says_that_it_asks(served: Served, push_service: PushServiceServer) -> None:
+    """U7: it is told to those who want to know of approvals, and is none."""
+    subscribe(served, push_service)
+    asked = {"question": "Which port?", "options": ["80"]}
+    sid = served.session()
+    rid = served.begin(sid, [{"call": "q", "name": "ask_user", "args": asked, "asks_user": True}, {"say": "done"}])
+    (received,) = push_service.wait(1)
+    assert (received.content["kind"], received.content["asks"]) == ("approval", True)
+    assert served.get(f"/api/sessions/{sid}")["waits_for"] == "answer"
+    assert served.get(f"/api/runs/{rid}")["waits_for"] == "answer"
+    assert [run["waits_for"] for run in served.get("/api/runs?status=waiting")["items"]] == ["answer"]
+    aid = received.content["tag"]
+    served.post(f"/api/runs/{rid}/inputs/{aid}", {"action": "accept", "content": {"answer": "80"}}, expect=200)
+    served.ended(rid)
+    assert served.get(f"/api/sessions/{sid}")["waits_for"] is None
+    assert served.get(f"/api/runs/{rid}")["waits_for"] is None
 
 
 def test_a_test_notification_says_whether_it_was_sent(served: Served, push_service: PushServiceServer) -> None:

@@ -32,6 +32,8 @@ const SESSION: Session = {
   can_redo: false,
   active_run: "run_1",
   active_run_status: "running",
+  waits_for: null,
+  persona: null,
   queued_runs: [],
   version: 1,
   created_at: "2026-01-01T00:00:00Z",
@@ -50,6 +52,7 @@ const message = (id: string, fields: Partial<Message> = {}): Message => ({
   recovery: null,
   siblings: [id],
   model: null,
+  persona: null,
   usage: null,
   summary: null,
   duration_ms: null,
@@ -293,7 +296,7 @@ describe("a hidden tab", () => {
     env.answer(runs(run("running")), runs(run("waiting")), runs(), json(run("complete")));
     env.hide(true);
     await env.pass(7000);
-    expect(monitor.updates.get().map((item) => item.kind)).toEqual(["needs-approval", "ended"]);
+    expect(monitor.updates.get().map((item) => item.kind)).toEqual(["waits", "ended"]);
     await env.pass(60_000);
     expect(env.calls.length).toBe(4); // no open runs: no more polling
     env.hide(false);

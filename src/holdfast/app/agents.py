@@ -176,8 +176,8 @@ class ModelHelpers:
     async def context_usage(self, sid: SessionId) -> tuple[str, int, int | None]:
         engine = self._engine_proxy.engine
         session, past = await engine.messages.model_input(sid)
-        project = await engine.projects.settings_of(session)
-        system = chat_settings.of_session(session, await engine.preferences.settings(), project).get("system")
+        recorded = await engine.projects.settings_of(session)
+        system = chat_settings.of_session(session, await engine.preferences.settings(), recorded).get("system")
         model = await self._models.find(session.model)
         messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
         text = context_window.estimate_text((system or "") + (past.summary or ""))

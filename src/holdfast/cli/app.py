@@ -12,6 +12,8 @@ _USE: Final = (
     "chat",
     "sessions",
     "projects",
+    "prompts",
+    "personas",
     "runs",
     "memory",
     "models",

@@ -1,10 +1,10 @@
 """Settings of a chat (temperature, tools, system prompt …): their ranges, and which of the owner's defaults, the
-project, the chat and the run wins. Pure; all agents ask here.
+project, the persona, the chat and the run wins. Pure; all agents ask here.
 
-A later layer wins; a value of the first three that is missing, null or out of range is inherited. The project's are
-those that the run recorded when it was accepted (`core.project`). A run's own values were
-checked by the API that accepted it (`server.schemas.base`, `server.openai.schemas`). Which of them a model is sent:
-`models.dialects`; which memory counts: `engine.transactions.memory`.
+A later layer wins; a value of the first four that is missing, null or out of range is inherited. Those of the project
+and the persona are the ones that the run recorded when it was accepted (`core.project`, `core.personas`). A run's own
+values were checked by the API that accepted it (`server.schemas.base`, `server.openai.schemas`). Which of them a model
+is sent: `models.dialects`; which memory counts: `engine.transactions.memory`.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,8 @@ from holdfast.core.session_limits import MAX_TEXT
 
 DEFAULTS: Final = "chat_defaults"  # The owner's setting that has them
 PROJECT: Final = "project"  # The setting of a run that has what it was given of its project
+PERSONA: Final = "persona"
+"""The setting of a session that names its persona, and of a run that has what it was given of it."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 ModelDefault = Literal["model_default"]
 MODEL_DEFAULT: Final[ModelDefault] = "model_default"
@@ -79,23 +81,30 @@ def project_of(settings: Json) -> Json:
     return settings.get(PROJECT) if isinstance(settings, dict) else None
 
 
-def of_session(session: Session, preferences: Mapping[str, Json], project: Json = None) -> dict[str, Json]:
-    """What counts for turns of this session, with `project` as a run records it. An empty system prompt replaces that
-    of the project or the defaults by none."""
+def persona_of(settings: Json) -> Json:
+    """What a run recorded of its persona; None if it had none."""
+    return settings.get(PERSONA) if isinstance(settings, dict) else None
+
+
+def of_session(session: Session, preferences: Mapping[str, Json], recorded: Json = None) -> dict[str, Json]:
+    """What counts for turns of this session, with the project and the persona in `recorded` as in the settings of a
+    run. An empty system prompt replaces the inherited one by none."""
     own = read(session.settings, *SESSION_FIELDS)
     system: dict[str, Json] = {} if session.system is None else {"system": session.system}
-    inherited = {**defaults(session, preferences), **read(project, *SESSION_FIELDS, "system")}
+    project = read(project_of(recorded), *SESSION_FIELDS, "system")
+    persona = read(persona_of(recorded), "use_tools", "system")
+    inherited = {**defaults(session, preferences), **project, **persona}
     return _sent({**inherited, **own, **system})
 
 
 def of_run(session: Session, run: Run, preferences: Mapping[str, Json]) -> dict[str, Json]:
     """What counts for this run, whose `instructions` replace the chat's system prompt. Other names that the session or
     the run has, such as `seed` or `tools`, are passed on unchecked to the agent."""
-    unknown = _without(session.settings, *SESSION_FIELDS, PROJECT, "system", "memory")
-    own = _without(run.settings, PROJECT, "system", "memory")
+    unknown = _without(session.settings, *SESSION_FIELDS, PROJECT, PERSONA, "system", "memory")
+    own = _without(run.settings, PROJECT, PERSONA, "system", "memory")
     instructions = own.get("instructions", unknown.get("instructions"))
     system: dict[str, Json] = {"system": instructions} if isinstance(instructions, str) else {}
-    inherited = of_session(session, preferences, project_of(run.settings))
+    inherited = of_session(session, preferences, run.settings)
     return _sent({**unknown, **inherited, **own, **system})
 
 

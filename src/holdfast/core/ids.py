@@ -12,6 +12,8 @@ FactId = NewType("FactId", str)
 ShareId = NewType("ShareId", str)
 SubscriptionId = NewType("SubscriptionId", str)
 ProjectId = NewType("ProjectId", str)
+PromptId = NewType("PromptId", str)
+PersonaId = NewType("PersonaId", str)
 NodeId = NewType("NodeId", str)  # A process of the engine; without a configured name, each start is a new node
 
 LOCAL = OwnerId("local")  # The only owner so far; every row has an owner

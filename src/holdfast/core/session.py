@@ -48,6 +48,12 @@ class Session:
         return isinstance(self.settings, dict) and self.settings.get("source") == API
 
     @property
+    def persona(self) -> str | None:
+        """The id of the persona that was chosen for it, which may be deleted by now."""
+        found = self.settings.get("persona") if isinstance(self.settings, dict) else None
+        return found if isinstance(found, str) and found else None
+
+    @property
     def cwd(self) -> str | None:
         """The directory that the user chose for an agent program to work in."""
         found = self.settings.get("cwd") if isinstance(self.settings, dict) else None
@@ -80,6 +86,7 @@ class Message:
     key: str | None = None
     in_tree: bool = True
     last_seq: int = 0
+    persona: Json = None  # Name and picture of who answered: `core.personas.shown`
 
 
 def with_transcript(message: Message, folded: Transcript, recovery: RecoveryState | None) -> Message:

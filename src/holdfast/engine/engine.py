@@ -11,6 +11,7 @@ from holdfast.core.ids import NodeId
 from holdfast.core.lease import NodeIdentity
 from holdfast.engine.attachments import Attachments
 from holdfast.engine.client_connections import AttachedConnections
+from holdfast.engine.drafts import Drafts
 from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.executor import ExecutorDeps
 from holdfast.engine.export_import import ExportImport
@@ -20,6 +21,7 @@ from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.messages import Messages
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.notifications import Notifications
+from holdfast.engine.personas import Personas
 from holdfast.engine.preferences import Preferences
 from holdfast.engine.projects import ProjectMoves, Projects
 from holdfast.engine.push_sender import PushSender
@@ -29,6 +31,7 @@ from holdfast.engine.retention import Retention
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.run_tracing import RunTracing
 from holdfast.engine.runs import Runs
+from holdfast.engine.saved_prompts import SavedPrompts
 from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.settings import EngineSettings
@@ -131,13 +134,20 @@ class Engine:
         self.subscriptions = Subscriptions(context, self.feed, reader)
         self.connections = AttachedConnections(context, self.feed, self.supervisor)
         self.titles = Titles(context, self.settler)
-        self.memory_facts = MemoryFacts(store, ids)
-        self.preferences = Preferences(store)
+        self._open_library(context)
         self.usage = UsageReports(context)
         self.notifications = Notifications(context, push)
         self._push_sender = None if push is None else PushSender(context, push)
         self.export_import = ExportImport(self.sessions, self.messages, self.attachments, self.projects)
         self.shares = Shares(context, reader, self.messages, self.attachments, self.export_import)
+
+    def _open_library(self, context: NodeContext) -> None:
+        """What an owner has besides chats."""
+        self.memory_facts = MemoryFacts(context.store, context.ids)
+        self.preferences = Preferences(context.store)
+        self.drafts = Drafts(context)
+        self.saved_prompts = SavedPrompts(context)
+        self.personas = Personas(context)
 
     async def ping(self) -> None:
         """Raises StorageError unless both the store and the journal answer."""

@@ -33,6 +33,8 @@ from holdfast.core.finite_numbers import find_non_finite
 from holdfast.core.ids import FileId, MessageId, OwnerId, SessionId
 from holdfast.core.json_limits import STEP, has_more_values, search_in_steps
 from holdfast.core.parts import FilePart, MissingFile, Part
+from holdfast.core.personas import MAX_EMOJI
+from holdfast.core.personas import MAX_NAME as MAX_PERSONA_NAME
 from holdfast.core.project import MAX_FILES, MAX_INSTRUCTIONS, ProjectColor, ProjectMemory
 from holdfast.core.session import Compaction, Message, Role, Session
 from holdfast.core.session_limits import (
@@ -155,6 +157,13 @@ class _Usage(_Line):
     cost: Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)] | None
 
 
+class _Persona(_Line):
+    """Who answered. Pictures are not exported."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_PERSONA_NAME)]
+    emoji: Annotated[str, Field(max_length=MAX_EMOJI)] | None = None
+
+
 class _MessageLine(_Line):
     id: MessageId
     parent_id: MessageId | None
@@ -166,6 +175,7 @@ class _MessageLine(_Line):
     error: _Failure | None = None
     recovery: Literal["recovered", "none"] | None = None
     usage: _Usage | None = None
+    persona: _Persona | None = None
     created_at: Time
 
     def message(self, sid: SessionId) -> Message:
@@ -174,6 +184,7 @@ class _MessageLine(_Line):
             "parts": tuple(_read_part(part, f"parts.{n}") for n, part in enumerate(self.parts)),
             "error": None if self.error is None else Failure(**dict(self.error)),
             "usage": None if self.usage is None else Usage(**dict(self.usage)),
+            "persona": None if self.persona is None else self.persona.model_dump(exclude_none=True),
         }
         return Message(owner=_NO_OWNER, session_id=sid, **fields)
 

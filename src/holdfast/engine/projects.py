@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from holdfast.core import chat_settings
 from holdfast.core.ids import LOCAL, FileId, OwnerId, ProjectId
 from holdfast.core.parts import Json, value_size
 from holdfast.core.project import Project, ProjectRemoval
@@ -15,7 +16,7 @@ from holdfast.engine.node_context import NodeContext
 from holdfast.engine.readiness import require_space
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import project_moves, projects
+from holdfast.engine.transactions import personas, project_moves, projects
 from holdfast.engine.transactions.projects import ProjectView
 from holdfast.ports.store import ProjectQuery, Tx
 
@@ -66,8 +67,13 @@ class Projects:
         return await self._node.store.read(lambda tx: projects.view(tx, projects.get_named(tx, name, owner)))
 
     async def settings_of(self, session: Session) -> Json:
-        """What a turn of the session would be given of its project now."""
-        return (await self._node.store.read(lambda tx: projects.of_turn(tx, session, session.agent)))[0]
+        """What a turn of the session would record of its project and its persona now."""
+
+        def work(tx: Tx) -> Json:
+            project, _ = projects.of_turn(tx, session, session.agent)
+            return {chat_settings.PROJECT: project, chat_settings.PERSONA: personas.of_turn(tx, session)}
+
+        return await self._node.store.read(work)
 
     async def create(self, name: str, owner: OwnerId = LOCAL, **fields: Any) -> ProjectView:
         await require_space(self._node, value_size(fields))

@@ -17,7 +17,7 @@ from holdfast.core.ids import SessionId
 from holdfast.core.titles import first_words
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.signals import SUBSCRIBED, wait_for
-from holdfast.engine.transactions import notifications
+from holdfast.engine.transactions import approvals, notifications
 from holdfast.engine.transactions.notifications import Delivery
 from holdfast.ports.push import PushResult, PushService
 from holdfast.ports.store import PushKind, Tx
@@ -30,8 +30,10 @@ _ACTIVITY: Final = "sending notifications"
 
 
 def encode_payload(kind: PushKind | Literal["test"], tag: str, sid: SessionId | None, title: str) -> bytes:
-    """What the service worker reads (`web/src/service-worker/main.ts`). An empty title is not shown."""
-    content = {"kind": kind, "tag": tag, "session": sid, "title": title[:_MAX_TITLE]}
+    """What the service worker reads (`web/src/service-worker/main.ts`). An empty title is not shown. `asks`: a question
+    that is answered in words. It is no kind of its own, which an earlier worker would not show."""
+    asks = {"asks": True} if kind == "approval" and approvals.wants_answer(tag) else {}
+    content = {"kind": kind, "tag": tag, "session": sid, "title": title[:_MAX_TITLE], **asks}
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import HoldfastError, KeyReusedError, NotAllowedError, SessionBusyError, StorageError
 from holdfast.core.events import Decision, InputAction
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
@@ -27,6 +28,7 @@ from holdfast.engine.signals import ERASE
 from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import accept, approvals, cancel_requests, run_endings, session_edits
 from holdfast.engine.transactions.accept import Accepted, OnBusy, RunOptions, find_repeated
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.budgets import BudgetInputs
 from holdfast.engine.transactions.row_access import get_run, get_session
 from holdfast.ports.store import RunQuery, Tx
@@ -59,13 +61,14 @@ class Runs:
         lifetime: Lifetime = "detached",
         on_busy: OnBusy = "queue",
         body: Json = None,
+        draft: SentDraft | None = None,
     ) -> Accepted:
         """A turn at the session's head. The caller of an attached run must enter `connections` for it at once. A repeat
-        with the same `key` must have the same `body`, by default the arguments."""
+        with the same `key` must have the same `body`, by default the arguments. `draft`: what it was written as."""
         if body is None:
             body = ["submit", sid, all_to_json(parts), agent, model, settings, lifetime, on_busy]
         options = RunOptions(body, key, agent, model, settings, lifetime)
-        return await self._accept(accept.submit, sid, parts, options, owner, on_busy)
+        return await self._accept(accept.submit, sid, parts, options, owner, on_busy, draft)
 
     async def branch(
         self,
@@ -114,13 +117,21 @@ class Runs:
         options = RunOptions(["edit", sid, mid, all_to_json(parts), model], key, model=model)
         return await self._accept(partial(accept.edit, mid=mid, if_version=if_version), sid, parts, options, owner)
 
-    async def steer(self, rid: RunId, text: str, *, owner: OwnerId = LOCAL, key: str | None = None) -> Accepted:
+    async def steer(
+        self,
+        rid: RunId,
+        text: str,
+        *,
+        owner: OwnerId = LOCAL,
+        key: str | None = None,
+        draft: SentDraft | None = None,
+    ) -> Accepted:
         """Text that the run's agent reads at its next step. Until then it is a queued turn, and it stays one if the run
         ends first, has ended, or has an agent that cannot be steered."""
         run = await self.get(rid, owner)
         options = RunOptions(["steer", rid, text], key, run.agent, run.model)
         work = partial(accept.steer, rid=rid, steerable=self._recovery.abilities(run).steer)
-        return await self._accept(work, run.session_id, (TextPart(text),), options, owner)
+        return await self._accept(work, run.session_id, (TextPart(text),), options, owner, draft=draft)
 
     async def continue_run(
         self,
@@ -159,6 +170,7 @@ class Runs:
         options: RunOptions,
         owner: OwnerId,
         on_busy: OnBusy = "queue",
+        draft: SentDraft | None = None,
     ) -> Accepted:
         """Do `work`, unless a request with its idempotency key was accepted before. The client of an attached run
         counts as connected before the run is stored."""
@@ -177,6 +189,7 @@ class Runs:
             attached_by,
             on_busy,
             claimed_by,
+            draft=draft,
             titles=self._node.settings.titles,
         )
 
@@ -258,6 +271,13 @@ class Runs:
             return found[: query.limit]
 
         return await self._reader.read_list(load, lambda runs: runs)
+
+    async def waits_for(self, runs: Sequence[Run]) -> Mapping[RunId, WaitsFor | None]:
+        """What those of the runs that wait need of a person."""
+        waiting = [run for run in runs if run.status == "waiting"]
+        if not waiting:
+            return {}
+        return await self._node.store.read(lambda tx: {run.id: approvals.waits_for(tx, run) for run in waiting})
 
     async def find_repeated(self, sid: SessionId, options: RunOptions, owner: OwnerId = LOCAL) -> Accepted | None:
         """The turn that was accepted with the same key. Raises KeyReusedError if its body was another."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import anyio
 
+from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError, NotFoundError, StorageFullError
 from holdfast.core.export_format import derived_id
@@ -24,8 +25,9 @@ from holdfast.engine.readiness import Readiness, require_space
 from holdfast.engine.session_memory import BOUNDARY
 from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.supervisor import Supervisor
-from holdfast.engine.transactions import forks, imports, projects, session_edits
+from holdfast.engine.transactions import approvals, forks, imports, personas, projects, session_edits
 from holdfast.engine.transactions.accept import MAX_QUEUED_BYTES
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.budgets import price_finder
 from holdfast.engine.transactions.forks import Fork
 from holdfast.engine.transactions.row_access import get_session
@@ -43,6 +45,7 @@ class SessionView:
     active_run: Run | None
     queued: tuple[tuple[Run, Message], ...]  # Without the parts of long messages, see `_view`
     size: int = 0  # About how many bytes the response has
+    waits_for: WaitsFor | None = None  # If the active run waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Sessions:
         """`fields` are those of `Session`: title, agent, model, system, settings, previous_session_id … A repeat with
         the same `key` returns the session that the first call created, as it is now; its fields are not compared."""
         sid = SessionId(self._node.ids.new("ses")) if key is None else _session_id_of_key(owner, key)
+        persona = fields.get(chat_settings.PERSONA)
         fields = session_edits.with_settings(fields, fields.get("settings"))
         if fields.get("title"):
             fields["titled_by"] = "person"
@@ -125,7 +129,7 @@ class Sessions:
             lambda tx: (
                 session_edits.find_created(tx, sid, owner)
                 or session_edits.create(
-                    tx, projects.with_agent(tx, Session(sid, owner, tx.now, tx.now, **fields), fields)
+                    tx, projects.with_agent(tx, _new_session(tx, sid, owner, fields, persona), fields)
                 )
             ),
             wake_queue=False,
@@ -296,6 +300,13 @@ class Sessions:
         )
 
 
+def _new_session(tx: Tx, sid: SessionId, owner: OwnerId, fields: dict[str, Any], persona: str | None) -> Session:
+    """With the model of its persona, if one was chosen and no model."""
+    chosen = personas.choose(tx, owner, {**fields, chat_settings.PERSONA: persona})
+    del chosen[chat_settings.PERSONA]
+    return Session(sid, owner, tx.now, tx.now, **chosen)
+
+
 def _session_id_of_key(owner: OwnerId, key: str) -> SessionId:
     """The id of the session created with an idempotency key: a repeat finds it, and no key has to be stored."""
     return SessionId(derived_id("ses", owner, "session", key))
@@ -318,7 +329,9 @@ def _view(tx: Tx, session: Session, max_bytes: int = MAX_QUEUED_BYTES) -> Sessio
             room -= shown
             size += shown
             queued.append((run, message))
-    return SessionView(session, active[-1] if active else None, tuple(queued), size)
+    current = active[-1] if active else None
+    waits_for = None if current is None else approvals.waits_for(tx, current)
+    return SessionView(session, current, tuple(queued), size, waits_for)
 
 
 def _count_runs(tx: Tx, session: Session) -> int:

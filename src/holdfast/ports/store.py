@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Decision
 from holdfast.core.ids import (
     ApprovalId,
@@ -13,7 +14,9 @@ from holdfast.core.ids import (
     MessageId,
     NodeId,
     OwnerId,
+    PersonaId,
     ProjectId,
+    PromptId,
     RunId,
     SessionId,
     ShareId,
@@ -22,8 +25,10 @@ from holdfast.core.ids import (
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import FilePart, Json
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Role, Session
 from holdfast.core.shares import Share
 from holdfast.core.usage import UsageSum
@@ -416,13 +421,22 @@ class MemoryRows(Protocol):
         """List facts written after `n`, the smallest first."""
 
 
+class DraftRows(Protocol):
+    """Unsent text of chats. A draft is erased with its session."""
+
+    def draft(self, owner: OwnerId, sid: str) -> Draft | None:
+        """The draft of a session, or of the next new chat (`core.drafts.NEW_CHAT`)."""
+
+    def put_draft(self, draft: Draft) -> None: ...
+
+
 class FileRows(Protocol):
     """Attached files."""
 
     def file(self, fid: FileId) -> StoredFile | None: ...
     def put_file(self, file: StoredFile) -> None: ...
     def orphan_files(self, created_before: float, limit: int) -> Sequence[StoredFile]:
-        """List files that no message, share or project refers to, oldest first."""
+        """List files that no message, share, project or persona refers to, oldest first."""
 
     def drop_file(self, fid: FileId) -> None: ...
     def digest_in_use(self, sha256: str) -> bool:
@@ -486,6 +500,32 @@ class ProjectRows(Protocol):
     def drop_project_file(self, pid: ProjectId, fid: FileId) -> None: ...
 
 
+class PersonaRows(Protocol):
+    """Personas."""
+
+    def persona(self, pid: PersonaId) -> Persona | None: ...
+    def personas(self, owner: OwnerId, limit: int) -> Sequence[Persona]:
+        """List personas by (name, id)."""
+
+    def put_persona(self, persona: Persona) -> None: ...
+    def drop_persona(self, pid: PersonaId) -> None: ...
+
+
+class PromptRows(Protocol):
+    """The prompt library."""
+
+    def prompt(self, pid: PromptId) -> SavedPrompt | None: ...
+    def prompt_named(self, owner: OwnerId, name: str) -> SavedPrompt | None: ...
+    def prompts(self, owner: OwnerId, limit: int, after: str = "") -> Sequence[SavedPrompt]:
+        """List prompts by name, those after a name."""
+
+    def count_prompts(self, owner: OwnerId) -> int: ...
+    def put_prompt(self, prompt: SavedPrompt) -> None:
+        """Insert or replace a prompt. StorageError: another prompt of this owner has the name."""
+
+    def drop_prompt(self, pid: PromptId) -> None: ...
+
+
 class ChangeRows(Protocol):
     """The change feed."""
 
@@ -538,7 +578,19 @@ class PushRows(Protocol):
 
 
 class Tx(
-    SessionRows, RunRows, ApprovalRows, MemoryRows, FileRows, ShareRows, ProjectRows, PushRows, ChangeRows, Protocol
+    SessionRows,
+    RunRows,
+    ApprovalRows,
+    MemoryRows,
+    DraftRows,
+    FileRows,
+    ShareRows,
+    ProjectRows,
+    PersonaRows,
+    PromptRows,
+    PushRows,
+    ChangeRows,
+    Protocol,
 ):
     """One transaction, as the synchronous function inside it sees it. Reads see the transaction's own writes.
 

@@ -21,7 +21,7 @@ Report = Callable[[str, int, int], None]  # Called with the name of a table, the
 _PORTION: Final = 500
 _BOOLEANS: Final = frozenset(
     {"pinned", "archived", "in_tree", "pruned", "billed", "with_reasoning", "with_tools", "with_files"}
-    | {"done", "failed", "approval", "shows_title"}
+    | {"done", "failed", "approval", "shows_title", "use_tools"}
 )
 
 
@@ -34,6 +34,9 @@ TABLES: Final = (
     tables.COMPACTIONS,
     tables.FILES,
     tables.SHARES,
+    tables.DRAFTS,
+    tables.PERSONAS,
+    tables.PROMPTS,
     tables.PROJECTS,
     tables.PROJECT_FILES,
     tables.GRANTS,
@@ -125,7 +128,7 @@ def _target(table: Table, row: Sequence[Any]) -> dict[str, tuple[str, Any]]:
 
 def _value(column: str, value: Any) -> Any:
     if column in _BOOLEANS:
-        return bool(value)
+        return None if value is None else bool(value)
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return "" if column == "message_id" and value is None else value

@@ -290,6 +290,15 @@ export type CreateFactRequest = {
   readonly project?: string | null;
 };
 
+export type CreatePersonaRequest = {
+  readonly name: string;
+  readonly emoji?: string | null;
+  readonly picture?: string | null;
+  readonly model?: string | null;
+  readonly instructions?: string | null;
+  readonly use_tools?: boolean | null;
+};
+
 export type CreateProjectRequest = {
   readonly temperature?: number | "model_default" | null;
   readonly top_p?: number | "model_default" | null;
@@ -302,6 +311,14 @@ export type CreateProjectRequest = {
   readonly agent?: string | null;
   readonly model?: string | null;
   readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
+};
+
+export type CreatePromptRequest = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text: string;
+  readonly description?: string;
 };
 
 export type CreateSessionRequest = {
@@ -318,6 +335,7 @@ export type CreateSessionRequest = {
   readonly memory?: string | null;
   readonly cwd?: string | null;
   readonly agent_options?: { readonly [key: string]: string | boolean } | null;
+  readonly persona?: string | null;
   readonly previous_session_id?: string | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
@@ -372,6 +390,13 @@ export type CreatedTokenResponse = {
   readonly token: string;
 };
 
+export type DraftResponse = {
+  readonly session_id: string;
+  readonly text: string;
+  readonly version: number;
+  readonly updated_at: string;
+};
+
 export type EditAnswerRequest = {
   readonly message_id: string;
   /** Replaces all text of the answer. */
@@ -391,6 +416,14 @@ export type EditQueuedRunRequest = {
 export type ErasedResponse = {
   /** The number of files and folders that were erased. */
   readonly erased: number;
+};
+
+export type ExportedPrompt = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text: string;
+  readonly description?: string;
 };
 
 export type FactListResponse = {
@@ -440,6 +473,15 @@ export type FileResponse = {
   readonly created_at: string;
 };
 
+export type FillPromptRequest = {
+  /** By variable. An empty value is the default. */
+  readonly values?: { readonly [key: string]: string };
+};
+
+export type FilledPromptResponse = {
+  readonly text: string;
+};
+
 export type GrantResponse = {
   readonly tool: string;
   readonly scope: string;
@@ -453,6 +495,12 @@ export type HealthResponse = {
 export type ImportResponse = {
   readonly items: readonly ImportedSessionResponse[];
   readonly next: string | null;
+};
+
+export type ImportedPromptsResponse = {
+  readonly added: readonly string[];
+  readonly replaced: readonly string[];
+  readonly skipped: readonly string[];
 };
 
 export type ImportedSessionResponse = {
@@ -631,6 +679,14 @@ export type MessageListResponse = {
   readonly next: string | null;
 };
 
+/** Who answered, as it was then; the persona may have been changed or deleted since. */
+export type MessagePersonaResponse = {
+  readonly name: string;
+  readonly emoji?: string | null;
+  /** The id of an image, which may be gone. */
+  readonly picture?: string | null;
+};
+
 export type MessageResponse = {
   readonly id: string;
   readonly session_id: string;
@@ -645,6 +701,7 @@ export type MessageResponse = {
   readonly recovery: RecoveryResponse | null;
   readonly siblings: readonly string[];
   readonly model: string | null;
+  readonly persona: MessagePersonaResponse | null;
   readonly usage: UsageResponse | null;
   /** What models are shown instead of everything up to and including this message. */
   readonly summary: string | null;
@@ -694,6 +751,23 @@ export type PartResponse =
   | RememberedPartResponse
   | PlanPartResponse
   | SteeredPartResponse;
+
+export type PersonaListResponse = {
+  readonly items: readonly PersonaResponse[];
+};
+
+export type PersonaResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly emoji: string | null;
+  readonly picture: string | null;
+  readonly model: string | null;
+  readonly instructions: string | null;
+  readonly use_tools: boolean | null;
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
 
 export type PlanEntryResponse = {
   readonly content: string;
@@ -756,6 +830,40 @@ export type ProjectResponse = {
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;
+};
+
+/** The export format `holdfast-prompts`. */
+export type PromptExport = {
+  readonly format: "holdfast-prompts";
+  readonly version: 1;
+  readonly prompts: readonly ExportedPrompt[];
+};
+
+export type PromptExportResponse = {
+  readonly format: "holdfast-prompts";
+  readonly version: number;
+  readonly prompts: readonly ExportedPrompt[];
+};
+
+export type PromptListResponse = {
+  readonly items: readonly PromptResponse[];
+  readonly next: string | null;
+};
+
+export type PromptResponse = {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly text: string;
+  readonly variables: readonly PromptVariableResponse[];
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type PromptVariableResponse = {
+  readonly name: string;
+  readonly default: string | null;
 };
 
 export type ProviderCheckListResponse = {
@@ -931,12 +1039,19 @@ export type RunResponse = {
   readonly recovery: RecoveryResponse | null;
   readonly cancel_requested: boolean;
   readonly continues: string | null;
+  /** What a waiting run needs of a person: to allow a call (`approval`), or to answer a question (`answer`). Only where runs are listed or read. */
+  readonly waits_for?: "approval" | "answer" | null;
   /** The active run that this queued one's text is to be added to. */
   readonly steers: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly last_seq: number;
+};
+
+export type SaveDraftRequest = {
+  /** Empty to discard the draft. */
+  readonly text: string;
 };
 
 export type SaveTextRequest = {
@@ -947,6 +1062,12 @@ export type SaveTextRequest = {
 export type SearchMatchResponse = {
   readonly message_id: string | null;
   readonly excerpt: string;
+};
+
+export type SentDraftRequest = {
+  /** The id of a session, or `new` for the chat that is begun next. */
+  readonly session_id: string;
+  readonly version: number;
 };
 
 /** How many tokens of the model's context a session uses, by an estimate. */
@@ -972,6 +1093,7 @@ export type SessionResponse = {
   readonly memory: string | null;
   readonly cwd: string | null;
   readonly agent_options: { readonly [key: string]: string | boolean };
+  readonly persona: string | null;
   readonly temperature: number | "model_default" | null;
   readonly top_p: number | "model_default" | null;
   readonly max_tokens: number | "model_default" | null;
@@ -994,6 +1116,8 @@ export type SessionResponse = {
     | "failed"
     | "interrupted"
     | null;
+  /** What the active run waits for: that a person allows a call (`approval`) or answers a question (`answer`). */
+  readonly waits_for: "approval" | "answer" | null;
   /** With their user messages. `parts` is empty if they would be too long: of more than 1000 bytes in lists, of more than 8 MB in all in a session. */
   readonly queued_runs: readonly AcceptedRunResponse[];
   readonly version: number;
@@ -1067,10 +1191,12 @@ export type StartRunRequest = {
   readonly settings?: { readonly [key: string]: Json } | null;
   readonly lifetime?: "detached" | "attached";
   readonly on_busy?: "queue" | "reject" | "interrupt";
+  readonly draft?: SentDraftRequest | null;
 };
 
 export type SteerRequest = {
   readonly text: string;
+  readonly draft?: SentDraftRequest | null;
 };
 
 /** What the user added while the run was active, where the model read it. */
@@ -1183,6 +1309,16 @@ export type UpdateFactRequest = {
 };
 
 /** Only the given fields change; null clears a field that may be empty. */
+export type UpdatePersonaRequest = {
+  readonly name?: string;
+  readonly emoji?: string | null;
+  readonly picture?: string | null;
+  readonly model?: string | null;
+  readonly instructions?: string | null;
+  readonly use_tools?: boolean | null;
+};
+
+/** Only the given fields change; null clears a field that may be empty. */
 export type UpdateProjectRequest = {
   readonly temperature?: number | "model_default" | null;
   readonly top_p?: number | "model_default" | null;
@@ -1196,6 +1332,15 @@ export type UpdateProjectRequest = {
   readonly model?: string | null;
   readonly memory?: "none" | "shared" | "project" | "project_and_shared" | null;
   readonly archived?: boolean;
+};
+
+/** Only the given fields change. */
+export type UpdatePromptRequest = {
+  /** What follows the slash in the message box: lowercase letters, digits, - and _, at most 64. */
+  readonly name?: string;
+  /** With variables as `{{name}}` or `{{name=default}}`. */
+  readonly text?: string;
+  readonly description?: string;
 };
 
 /** Changes a server that was added through the API. */
@@ -1218,6 +1363,7 @@ export type UpdateSessionRequest = {
   readonly memory?: string | null;
   readonly cwd?: string | null;
   readonly agent_options?: { readonly [key: string]: string | boolean } | null;
+  readonly persona?: string | null;
   readonly pinned?: boolean;
   readonly archived?: boolean;
   readonly tags?: readonly string[];

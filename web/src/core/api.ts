@@ -189,7 +189,7 @@ export class Api {
     this.startRun(`/api/sessions/${sid}/edit`, body, key);
   continueRun = (rid: string, key: string, allow: readonly string[] = []) =>
     this.startRun(`/api/runs/${rid}/continue`, allow.length ? { allow } : {}, key);
-  steer = (rid: string, text: string, key: string) => this.startRun(`/api/runs/${rid}/steer`, { text }, key);
+  steer = (rid: string, body: api.SteerRequest, key: string) => this.startRun(`/api/runs/${rid}/steer`, body, key);
   cancel = (rid: string) => this.call<Run>("POST", `/api/runs/${rid}/cancel`, undefined, {}, CANCEL_TIMEOUT_MS);
   events = (rid: string, after: number) =>
     this.get<api.RunEventListResponse>(`/api/runs/${rid}/events/page${queryString({ after })}`);

@@ -16,7 +16,7 @@ import type { Frame } from "./sse-parser.ts";
 import { Store } from "./store.ts";
 import { Thread } from "./thread.ts";
 import { Toasts } from "./toasts.ts";
-import type { Agent, Message, Model } from "./types.ts";
+import type { Agent, Message, Model, Session } from "./types.ts";
 import { showBudgetWarnings } from "./usage.ts";
 
 /** `polling`: the server answers, but its event streams do not arrive, so what is shown is read again and again. */
@@ -76,18 +76,19 @@ export class App {
     this.api = new Api(env);
     this.sessions = new SessionList(env, this.api, (problem) => this.problem.set(problem));
     this.projects = new ProjectList(this.api);
-    this.outbox = new Outbox(env, this.api, {
-      onSessionCreated: (session, firstMessage) => {
+    this.drafts = new Drafts(env);
+    const listener = {
+      onSessionCreated: (session: Session, firstMessage: string) => {
         if (this.sessions.state.get().archived) this.sessions.showArchived(false); // the list that it is in
         this.sessions.nameByMessage(session.id, firstMessage);
         this.sessions.put(session);
       },
-      onStored: (sid) => {
+      onStored: (sid: string) => {
         this.sessions.markChanged(sid);
         void this.openThreadOf(sid)?.refresh();
       },
-    });
-    this.drafts = new Drafts(env);
+    };
+    this.outbox = new Outbox(env, this.api, listener, this.drafts.saved);
     this.newChat = new NewChat(env);
     this.deletions = new PendingDeletions(env, this.api, {
       onHidden: (sid) => this.sessions.hide(sid),

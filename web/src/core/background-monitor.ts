@@ -7,7 +7,7 @@ import type { Run } from "./types.ts";
 
 export interface BackgroundUpdate {
   readonly run: Run;
-  readonly kind: "ended" | "needs-approval";
+  readonly kind: "ended" | "waits";
 }
 
 const POLL_INTERVAL_MS = 3000;
@@ -57,7 +57,7 @@ export class BackgroundMonitor {
       const after = current.get(id);
       if (!after) updates.push({ run: await this.api.run(id), kind: "ended" });
       else if (after.status === "waiting" && before.status !== "waiting") {
-        updates.push({ run: after, kind: "needs-approval" });
+        updates.push({ run: after, kind: "waits" });
       }
     }
     if (updates.length) this.updates.set([...this.updates.get(), ...updates]);

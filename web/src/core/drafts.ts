@@ -11,6 +11,8 @@ export interface Draft {
 }
 
 const PREFIX = "holdfast.draft.";
+/** What the server had of a draft when it was last read or saved (`draft-sync`). */
+export const STORED_PREFIX = "holdfast.stored-draft.";
 /** The key of the draft of a chat that does not exist yet. */
 export const NEW_CHAT = "new";
 export const NO_DRAFT: Draft = { text: "", files: [] };
@@ -19,7 +21,10 @@ export const NO_DRAFT: Draft = { text: "", files: [] };
 export const editDraft = (messageId: string): string => `edit.${messageId}`;
 
 export class Drafts {
+  /** The versions of the drafts that the server has, by chat: sending a message clears its draft. */
+  readonly saved = new Map<string, number>();
   private readonly listeners = new Map<string, Set<(draft: Draft) => void>>();
+  private readonly writeListeners = new Set<(sessionId: string, draft: Draft) => void>();
 
   constructor(private readonly env: Env) {}
 
@@ -53,6 +58,7 @@ export class Drafts {
   write(sessionId: string, draft: Draft): void {
     const { storage, tabStorage } = this.env;
     const key = PREFIX + sessionId;
+    for (const listener of this.writeListeners) listener(sessionId, draft);
     try {
       if (draft.text || draft.files.length) {
         const saved = JSON.stringify(draft);
@@ -63,6 +69,7 @@ export class Drafts {
       const mine = tabStorage?.getItem(key) ?? null;
       if (mine === null || mine === storage?.getItem(key)) storage?.removeItem(key); // not another tab's
       tabStorage?.removeItem(key);
+      for (const each of [tabStorage, storage]) each?.removeItem(STORED_PREFIX + sessionId);
     } catch {
       // Storage is full or disabled: the text is still on the page.
     }
@@ -77,6 +84,14 @@ export class Drafts {
     };
     this.write(sessionId, draft);
     for (const listener of this.listeners.get(sessionId) ?? []) listener(draft);
+  }
+
+  /** Calls `listener` with each change of a draft. */
+  onWrite(listener: (sessionId: string, draft: Draft) => void): () => void {
+    this.writeListeners.add(listener);
+    return () => {
+      this.writeListeners.delete(listener);
+    };
   }
 
   /** Calls `listener` when text was added to the draft from elsewhere on the page. */

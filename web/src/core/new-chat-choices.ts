@@ -8,7 +8,7 @@ import { Store } from "./store.ts";
 
 export type ChatChoices = Pick<
   CreateSessionRequest,
-  "model" | "agent" | "cwd" | "agent_options" | "project" | SettingName
+  "model" | "agent" | "cwd" | "agent_options" | "project" | "persona" | SettingName
 >;
 
 const KEY = "holdfast.new-chat";

@@ -3,7 +3,8 @@
 // session of a new chat. The messages of a chat are sent one after the other, in the order in which they were typed.
 
 import { type Api, ApiError, errorMessage } from "./api.ts";
-import type { CreateSessionRequest, MessageInput } from "./api-types.ts";
+import type { CreateSessionRequest, MessageInput, SentDraftRequest } from "./api-types.ts";
+import { NEW_CHAT } from "./drafts.ts";
 import { backoff, type Env, sleep } from "./env.ts";
 import { Store } from "./store.ts";
 import type { FilePart, Session } from "./types.ts";
@@ -17,6 +18,8 @@ export interface Outgoing {
   readonly text: string;
   readonly files: readonly FilePart[];
   readonly model?: string | undefined;
+  /** The draft that it was written as. */
+  readonly draft?: SentDraftRequest;
   readonly at: string;
   readonly state: "sending" | "stored" | "refused";
   readonly problem: string | null;
@@ -51,6 +54,8 @@ export class Outbox {
     private readonly env: Env,
     private readonly api: Api,
     private readonly listener: OutboxListener,
+    /** The versions of stored drafts, see `Drafts`. */
+    private readonly saved: ReadonlyMap<string, number> = new Map(),
   ) {
     this.state = new Store(this.readAll());
     env.onStorageChange((key, value) => {
@@ -75,7 +80,10 @@ export class Outbox {
   private put(content: Pick<Outgoing, "sid" | "chat"> & OutgoingContent): string {
     const key = this.env.newId();
     const at = new Date(this.env.now()).toISOString();
-    const item: Outgoing = { key, ...content, at, state: "sending", problem: null };
+    const chat = content.sid ?? NEW_CHAT;
+    const version = this.saved.get(chat);
+    const draft = version === undefined ? {} : { draft: { session_id: chat, version } };
+    const item: Outgoing = { key, ...content, ...draft, at, state: "sending", problem: null };
     this.state.set([...this.state.get(), item]);
     this.write(item);
     this.startDelivery(key);
@@ -202,10 +210,12 @@ export class Outbox {
     this.listener.onStored(sid);
   }
 
-  private sendTo(sid: string, { key, text, files, model, steers, interrupts }: Outgoing) {
-    if (steers !== undefined) return this.api.steer(steers, text, key);
+  private sendTo(sid: string, { key, text, files, model, draft, steers, interrupts }: Outgoing) {
+    const sent = draft ? { draft } : {};
+    if (steers !== undefined) return this.api.steer(steers, { text, ...sent }, key);
     const body = {
       input: inputOf(text, files),
+      ...sent,
       ...(model ? { model } : {}),
       ...(interrupts ? { on_busy: "interrupt" as const } : {}),
     };

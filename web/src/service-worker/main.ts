@@ -11,6 +11,8 @@ interface PushContent {
   readonly tag: string;
   readonly session: string | null;
   readonly title: string;
+  /** Whether the approval is an answer in words. */
+  readonly asks?: boolean;
 }
 
 /** The static routing of newer browsers. */
@@ -57,17 +59,23 @@ function parse(data: PushMessageData | null): PushContent | null {
   try {
     const content = data?.json() as Partial<PushContent> | null;
     if (!content?.kind || !(content.kind in TEXTS) || !content.tag) return null;
-    return { kind: content.kind, tag: content.tag, session: content.session ?? null, title: content.title ?? "" };
+    return {
+      kind: content.kind,
+      tag: content.tag,
+      session: content.session ?? null,
+      title: content.title ?? "",
+      asks: content.asks === true,
+    };
   } catch {
     return null;
   }
 }
 
-async function show({ kind, tag, session, title }: PushContent): Promise<void> {
+async function show({ kind, tag, session, title, asks }: PushContent): Promise<void> {
   const seen = session !== null && (await isShown(session));
   if (seen && !(await mustShow())) return;
   await self.registration.showNotification(title || "Holdfast", {
-    body: TEXTS[kind],
+    body: asks ? "Asks you something" : TEXTS[kind],
     tag,
     icon: `${root}static/app/icon-192.png`,
     badge: `${root}static/app/badge-96.png`,

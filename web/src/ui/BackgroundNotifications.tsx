@@ -8,7 +8,8 @@ import { ownDevice } from "./notifications/own-device.ts";
 import { withRoot } from "./root-path.ts";
 
 function describe({ kind, run }: BackgroundUpdate): string {
-  if (kind === "needs-approval") return "A tool needs your approval";
+  if (kind === "waits")
+    return run.waits_for === "answer" ? "The model asks you something" : "A tool needs your approval";
   return run.status === "complete" ? "Your answer is ready" : "Your answer stopped early";
 }
 

@@ -1,7 +1,7 @@
 // Formats times, sizes, numbers and statuses for display.
 
 import { escapeInvisible } from "../core/invisible-characters.ts";
-import type { RunStatus } from "../core/types.ts";
+import type { Run, RunStatus } from "../core/types.ts";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
@@ -62,7 +62,14 @@ export function ageGroup(iso: string, now = new Date()): string {
   return at.toLocaleDateString(undefined, { month: "long", year: "numeric" });
 }
 
-export const RUN_STATUS: Readonly<Record<RunStatus, string>> = {
+/** What a waiting run needs of the reader. */
+export const waitText = (waitsFor: Run["waits_for"]): string =>
+  waitsFor === "answer" ? "Asks you" : RUN_STATUS.waiting;
+
+export const runStatus = ({ status, waits_for }: Run): string =>
+  status === "waiting" ? waitText(waits_for) : RUN_STATUS[status];
+
+const RUN_STATUS: Readonly<Record<RunStatus, string>> = {
   queued: "Queued",
   running: "Running",
   waiting: "Needs approval",

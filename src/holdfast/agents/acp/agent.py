@@ -151,8 +151,8 @@ class AcpAgent:
         if begun or has_output(turn.transcript.parts) or turn.transcript.lost:
             told = prompts.interruption_text(turn.transcript, turn.decisions, question, frozenset(allowed))
             return [*blocks, prompts.text_block(told)]
-        project = chat_settings.project_of(turn.run.settings)
-        system = None if known else chat_settings.of_session(turn.session, turn.preferences, project).get("system")
+        chat = chat_settings.of_session(turn.session, turn.preferences, turn.run.settings)
+        system = None if known else chat.get("system")
         if system:
             blocks.insert(0, prompts.text_block(system))
         return blocks + await prompts.content_blocks(self.files, question, images=connection.takes_images)

@@ -174,8 +174,7 @@ class GatewayAgent:
         if session is not None:
             body["session_id"] = session.id
             body["conversation_history"] = await to_thread.run_sync(session_messages.conversation, session.messages)
-        project = chat_settings.project_of(turn.run.settings)
-        system = chat_settings.of_session(turn.session, turn.preferences, project).get("system")
+        system = chat_settings.of_session(turn.session, turn.preferences, turn.run.settings).get("system")
         return body | {"instructions": system} if system else body
 
 

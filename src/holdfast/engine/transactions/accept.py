@@ -13,6 +13,7 @@ from typing import Final, Literal
 from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
 from holdfast.core.budgets import BudgetState
+from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import (
     KeyCancelledError,
     KeyReusedError,
@@ -27,11 +28,12 @@ from holdfast.core.late_approvals import unanswered_calls
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import FilePart, Json, Part, json_size
+from holdfast.core.personas import shown
 from holdfast.core.run import Lifetime, Run
 from holdfast.core.session import Message, Session
 from holdfast.core.titles import first_words
 from holdfast.core.transcript import CUT_SHORT
-from holdfast.engine.transactions import approvals, budgets, memory, projects, session_edits
+from holdfast.engine.transactions import approvals, budgets, drafts, memory, personas, projects, session_edits
 from holdfast.engine.transactions.budgets import NO_INPUTS, BudgetInputs
 from holdfast.engine.transactions.cancel_requests import KEYS_CANCELLED_FOR, SUPERSEDED, set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
@@ -48,6 +50,7 @@ from holdfast.ports.store import Change, Tx
 MAX_QUEUED: Final = 100  # Turns of one session that wait
 MAX_QUEUED_BYTES: Final = 8 * 1024 * 1024  # Of the messages of one session that wait; one alone may have more
 MAX_QUEUED_RUNS: Final = 10_000  # Of one owner
+_RECORDED: Final = (chat_settings.PROJECT, chat_settings.PERSONA)  # Settings of a run that no client gives it
 _REMEDY: Final = "Wait for some to be answered, cancel some, or attach the long text as a file."
 OnBusy = Literal["queue", "reject", "interrupt"]
 
@@ -88,6 +91,7 @@ class TurnRequest:
     on_busy: OnBusy = "queue"
     claimed_by: NodeIdentity | None = None  # A node with room, which executes the run at once if nothing is ahead of it
     budget_inputs: BudgetInputs = NO_INPUTS
+    draft: SentDraft | None = None
     titles: bool = True  # Whether a session without a title gets the first words of its first message
 
 
@@ -121,6 +125,7 @@ def submit(tx: Tx, request: TurnRequest) -> Accepted:
     """A new user message at the head; on a busy session as `on_busy` says."""
     session = get_session(tx, request.session_id, request.owner)
     check_files(tx, request.input, request.owner)
+    drafts.clear_sent(tx, request.owner, session.id, request.draft)
     others = open_turns(tx, session.id)
     if not others:
         return add_turn(tx, request, session, others, parent=session.head)
@@ -252,21 +257,21 @@ def _settings(
     session: Session,
     preferences: Mapping[str, Json],
     question: Message | None,
-    project: Json,
+    recorded: dict[str, Json],
 ) -> Json:
-    """The settings of the new run, with what it is given of its project. If memory is off for it, that is recorded with
-    it: turning memory on again must not remember it, nor an answer to a question that was asked while memory was
-    off."""
+    """The settings of the new run, with what is `recorded` of its project and its persona. If memory is off for it,
+    that is recorded with it: turning memory on again must not remember it, nor an answer to a question that was asked
+    while memory was off."""
     settings = request.options.settings
     if not isinstance(settings, dict | None):
         return settings
     asked_by = None if question is None or question.run_id is None else tx.run(question.run_id)
-    is_off = memory.is_off(session, preferences, project) or (
+    is_off = memory.is_off(session, preferences, recorded.get(chat_settings.PROJECT)) or (
         asked_by is not None and memory.named_provider(asked_by.settings) == OFF
     )
-    given = {name: value for name, value in (settings or {}).items() if name != chat_settings.PROJECT}
-    recorded = {} if project is None else {chat_settings.PROJECT: project}
-    return {**given, **recorded, **({"memory": OFF} if is_off else {})} or settings
+    given = {name: value for name, value in (settings or {}).items() if name not in _RECORDED}
+    merged = {**given, **recorded, **({"memory": OFF} if is_off else {})}
+    return merged or (None if settings else settings)
 
 
 def _new_run(
@@ -284,8 +289,12 @@ def _new_run(
     agent = options.agent or session.agent
     if continues is None:
         project, project_model = projects.of_turn(tx, session, agent)
+        persona = personas.of_turn(tx, session)
     else:  # it goes on with what the earlier run was given
         project, project_model = chat_settings.project_of(options.settings), None
+        persona = chat_settings.persona_of(options.settings)
+    found = {chat_settings.PROJECT: project, chat_settings.PERSONA: persona}
+    recorded = {name: value for name, value in found.items() if value is not None}
     over_budget = budgets.check(tx, session.owner, preferences, request.budget_inputs)
     run = Run(
         id=request.run_id,
@@ -295,7 +304,7 @@ def _new_run(
         user_message_id=request.user_message_id if question is None else question.id,
         agent=agent,
         model=options.model or session.model or project_model,
-        settings=_settings(tx, request, session, preferences, question, project),
+        settings=_settings(tx, request, session, preferences, question, recorded),
         lifetime=options.lifetime,
         created_at=now,
         rank=rank,
@@ -335,6 +344,7 @@ def _answer(run: Run, now: float) -> Message:
         status="streaming",
         model=run.model,
         in_tree=run.in_tree,
+        persona=shown(chat_settings.persona_of(run.settings)),
     )
 
 

@@ -4,7 +4,7 @@ when an unanswered one is denied: `answer_within` in `engine.settings`; whether 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from holdfast.core import user_questions
 from holdfast.core.errors import AlreadyDecidedError, InvalidInputError, NotAllowedError, NotFoundError
@@ -31,6 +31,22 @@ QUESTION: Final = "inp"
 _INPUT: Final = "holdfast.input"  # The question in the `args` of its row
 _CALLS: Final = "holdfast.calls"  # Those of a grant
 RESTARTED: Final = "The agent was restarted before anybody answered."
+
+
+WaitsFor = Literal["approval", "answer"]
+
+
+def waits_for(tx: Tx, run: Run) -> WaitsFor | None:
+    """What a waiting run needs of a person: to allow a call, or to answer the model or a running tool."""
+    if run.status != "waiting":
+        return None
+    asked = tx.open_approvals(run.id)
+    return "answer" if asked and all(wants_answer(each.id) for each in asked) else "approval"
+
+
+def wants_answer(aid: str) -> bool:
+    """Whether a person answers this question in words; otherwise by allowing or denying."""
+    return _is_question(ApprovalId(aid)) or user_questions.is_user_question(aid)
 
 
 def ask(tx: Tx, rid: RunId, epoch: int, asked: ApprovalRequested) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core import message_tree as tree
-from holdfast.core.chat_settings import SESSION_FIELDS
+from holdfast.core.chat_settings import PERSONA, SESSION_FIELDS
 from holdfast.core.edited_answers import edited_answer, with_text
 from holdfast.core.errors import InvalidInputError, NotAllowedError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
@@ -15,7 +15,7 @@ from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import Json
 from holdfast.core.run import Intent, Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.engine.transactions import memory, projects, steering
+from holdfast.engine.transactions import memory, personas, projects, steering
 from holdfast.engine.transactions.cancel_requests import set_intent, stop_hidden
 from holdfast.engine.transactions.row_access import (
     get_run,
@@ -27,7 +27,7 @@ from holdfast.engine.transactions.row_access import (
 from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
-_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options", *SESSION_FIELDS})
+_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options", PERSONA, *SESSION_FIELDS})
 """Settings of a session that the API has fields for."""
 
 
@@ -98,6 +98,7 @@ def amend(
         fields = {**fields, "titled_by": "person"}
     if fields.get("project"):
         fields = {**fields, "project": projects.require_name(tx, owner, fields["project"])}
+    fields = personas.choose(tx, owner, fields)
     session = replace(session, **with_settings(fields, fields.get("settings", session.settings)))
     if memory.named_provider(session.settings) == OFF:
         memory.discard(tx, sid)

@@ -10,9 +10,10 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.core.drafts import SentDraft
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import LOCAL, ApprovalId, RunId, SessionId
-from holdfast.core.run import RunStatus
+from holdfast.core.run import Run, RunStatus
 from holdfast.engine.run_feed import RunSubscription
 from holdfast.engine.transactions.accept import Accepted
 from holdfast.ports.store import RunQuery
@@ -25,6 +26,7 @@ from holdfast.server.event_stream import EventStream
 from holdfast.server.reauthentication import require_recent_login
 from holdfast.server.routing import STREAM_RESPONSE, Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import runs as s
+from holdfast.server.schemas.drafts import SentDraftRequest
 
 router = Router("runs", "/api")
 _STATUSES: Final = get_args(RunStatus)
@@ -36,6 +38,10 @@ def _respond(accepted: Accepted) -> Response:
     return json_response(body, 202, {"Location": f"/api/runs/{accepted.run.id}"})
 
 
+def _sent(draft: SentDraftRequest | None) -> SentDraft | None:
+    return None if draft is None else SentDraft(draft.session_id, draft.version)
+
+
 @router.post("/sessions/{sid}/runs", status=202, returns=s.AcceptedRunResponse, responses={200: STREAM_RESPONSE})
 async def start_run(
     api: ApiContext, sid: p.SessionIdPath, body: s.StartRunRequest, key: p.IdempotencyKey = None
@@ -45,7 +51,9 @@ async def start_run(
     parts = await p.read_input(body.input, api.engine.attachments)
     if body.lifetime == "attached" and key is not None:
         await api.engine.ping()  # a stream that cannot be opened would use up the idempotency key
-    accepted = await api.engine.runs.submit(sid, parts, key=key, **body.model_dump(exclude={"input"}))
+    accepted = await api.engine.runs.submit(
+        sid, parts, key=key, draft=_sent(body.draft), **body.model_dump(exclude={"input", "draft"})
+    )
     if accepted.run.lifetime == "detached":
         return _respond(accepted)
     location = [(b"location", f"/api/runs/{accepted.run.id}".encode())]
@@ -82,7 +90,7 @@ async def list_runs(
     found = await api.engine.runs.list(RunQuery(LOCAL, session, statuses, limit + 1, before))
     last = found[limit - 1] if len(found) > limit else None
     return s.RunListResponse(
-        items=[s.RunResponse.model_validate(run) for run in found[:limit]],
+        items=await _run_responses(api, found[:limit]),
         next=None if last is None else p.write_cursor(last.created_at, last.id),
     )
 
@@ -97,7 +105,14 @@ def _read_statuses(text: str) -> list[str]:
 
 @router.get("/runs/{rid}")
 async def read_run(api: ApiContext, rid: p.RunIdPath) -> s.RunResponse:
-    return s.RunResponse.model_validate(await api.engine.runs.get(rid))
+    (response,) = await _run_responses(api, [await api.engine.runs.get(rid)])
+    return response
+
+
+async def _run_responses(api: ApiContext, runs: Sequence[Run]) -> list[s.RunResponse]:
+    waits_for = await api.engine.runs.waits_for(runs)
+    found = map(s.RunResponse.model_validate, runs)
+    return [response.model_copy(update={"waits_for": waits_for.get(RunId(response.id))}) for response in found]
 
 
 @router.get(
@@ -156,7 +171,7 @@ async def steer_run(api: ApiContext, rid: p.RunIdPath, body: s.SteerRequest, key
     """Add text to an active run: its model reads it at the next step. The text is stored as a queued message, whose run
     has `steers`. If the run ends before its next step, has ended, or has an agent that cannot be steered, it is sent as
     the next message. When it has been added, the queued run ends as `cancelled` with the reason `steered`."""
-    return _respond(await api.engine.runs.steer(rid, body.text, key=key))
+    return _respond(await api.engine.runs.steer(rid, body.text, key=key, draft=_sent(body.draft)))
 
 
 @router.post("/sessions/{sid}/cancel")

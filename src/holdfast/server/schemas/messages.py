@@ -156,6 +156,14 @@ class RecoveryResponse(ResponseModel):
     state: RecoveryState
 
 
+class MessagePersonaResponse(ResponseModel):
+    """Who answered, as it was then; the persona may have been changed or deleted since."""
+
+    name: str
+    emoji: str | None = None
+    picture: Annotated[str | None, Field(description="The id of an image, which may be gone.")] = None
+
+
 class MessageResponse(ResponseModel):
     id: str
     session_id: str
@@ -172,6 +180,7 @@ class MessageResponse(ResponseModel):
     recovery: RecoveryResponse | None
     siblings: list[str]
     model: str | None
+    persona: MessagePersonaResponse | None
     usage: UsageResponse | None
     summary: Annotated[
         str | None,

@@ -9,6 +9,7 @@ from holdfast.core.events import Decision, InputAction
 from holdfast.core.form_schema import MAX_FIELDS
 from holdfast.core.run import Lifetime, Run, RunStatus
 from holdfast.core.session import Message
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.steering import MAX_CHARACTERS
 from holdfast.server.schemas.base import (
     ListResponse,
@@ -20,6 +21,7 @@ from holdfast.server.schemas.base import (
     SessionIdField,
     Timestamp,
 )
+from holdfast.server.schemas.drafts import SentDraftRequest
 from holdfast.server.schemas.messages import (
     FailureResponse,
     MessageInput,
@@ -27,6 +29,13 @@ from holdfast.server.schemas.messages import (
     RecoveryResponse,
     UsageResponse,
 )
+
+SentDraft = Annotated[
+    SentDraftRequest,
+    Field(
+        description="The draft (`/api/drafts`) that the message was written as. It is cleared if it has this version."
+    ),
+]
 
 
 class StartRunRequest(RequestModel):
@@ -36,6 +45,7 @@ class StartRunRequest(RequestModel):
     settings: ModelSettings | None = None
     lifetime: Lifetime = "detached"
     on_busy: Literal["queue", "reject", "interrupt"] = "queue"
+    draft: SentDraft | None = None
 
 
 class ComparedRunRequest(RequestModel):
@@ -65,6 +75,7 @@ class EditQueuedRunRequest(RequestModel):
 
 class SteerRequest(RequestModel):
     text: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
+    draft: SentDraft | None = None
 
 
 class CancelSessionRequest(RequestModel):
@@ -137,6 +148,13 @@ class RunResponse(ResponseModel):
     recovery: RecoveryResponse | None
     cancel_requested: bool
     continues: str | None
+    waits_for: Annotated[
+        WaitsFor | None,
+        Field(
+            description="What a waiting run needs of a person: to allow a call (`approval`), or to answer a question "
+            "(`answer`). Only where runs are listed or read."
+        ),
+    ] = None
     steers: Annotated[str | None, Field(description="The active run that this queued one's text is to be added to.")]
     created_at: Timestamp
     started_at: Timestamp | None

@@ -9,6 +9,7 @@ from holdfast.core import chat_settings
 from holdfast.core.chat_settings import ModelDefault, ReasoningEffort
 from holdfast.core.run import RunStatus
 from holdfast.engine.sessions import SessionView
+from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.memory import named_provider
 from holdfast.ports.store import SearchHit
 from holdfast.server.schemas.base import (
@@ -54,6 +55,17 @@ AgentOptions = Annotated[
 ]
 
 
+PersonaIdField = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="The persona that answers (`/api/personas`). Its model becomes the chat's, unless `model` is given "
+        "too. Also stored as `settings.persona`.",
+    ),
+]
+
+
 class CreateSessionRequest(ChatParametersRequest):
     title: Title | None = None
     agent: Name | None = None
@@ -63,6 +75,7 @@ class CreateSessionRequest(ChatParametersRequest):
     memory: MemoryProviderName | None = None
     cwd: WorkingDirectory | None = None
     agent_options: AgentOptions | None = None
+    persona: PersonaIdField | None = None
     previous_session_id: SessionIdField | None = None
     pinned: bool = False
     archived: bool = False
@@ -81,6 +94,7 @@ class UpdateSessionRequest(ChatParametersRequest):
     memory: MemoryProviderName | None = None
     cwd: WorkingDirectory | None = None
     agent_options: AgentOptions | None = None
+    persona: PersonaIdField | None = None
     pinned: bool = False
     archived: bool = False
     tags: Tags = Field(default_factory=list)
@@ -104,6 +118,7 @@ class SessionResponse(ResponseModel):
     memory: str | None
     cwd: str | None
     agent_options: dict[str, str | bool]
+    persona: str | None
     temperature: float | ModelDefault | None
     top_p: float | ModelDefault | None
     max_tokens: int | ModelDefault | None
@@ -118,6 +133,13 @@ class SessionResponse(ResponseModel):
     can_redo: bool
     active_run: str | None
     active_run_status: RunStatus | None
+    waits_for: Annotated[
+        WaitsFor | None,
+        Field(
+            description="What the active run waits for: that a person allows a call (`approval`) or answers a question "
+            "(`answer`)."
+        ),
+    ]
     queued_runs: Annotated[
         list[AcceptedRunResponse],
         Field(
@@ -142,9 +164,11 @@ class SessionResponse(ResponseModel):
             "memory": named_provider(session.settings),
             "cwd": session.cwd,
             "agent_options": session.agent_options,
+            "persona": session.persona,
             "can_redo": bool(session.redo),
             "active_run": None if view.active_run is None else view.active_run.id,
             "active_run_status": None if view.active_run is None else view.active_run.status,
+            "waits_for": view.waits_for,
             "queued_runs": [AcceptedRunResponse.from_run(run, message) for run, message in view.queued],
             "match": match,
         }

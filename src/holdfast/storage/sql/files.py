@@ -20,7 +20,8 @@ class SqlFileRows(Statements):
 
     def orphan_files(self, created_before: float, limit: int) -> Sequence[StoredFile]:
         in_project = "SELECT 1 FROM project_files WHERE file_id = files.id"
-        uses = (self._db.file_is_named, _IS_SHARED, in_project)
+        in_persona = "SELECT 1 FROM personas WHERE picture = files.id"
+        uses = (self._db.file_is_named, _IS_SHARED, in_project, in_persona)
         unused = " AND ".join(f"NOT EXISTS ({use})" for use in uses)
         rest = f"WHERE created_at < ? AND {unused} ORDER BY created_at, id LIMIT ?"
         return self._select(tables.FILES, rest, created_before, limit)

@@ -355,3 +355,53 @@ PROJECTS: Final = """
         FROM sessions WHERE deleted_at IS NULL AND project IS NOT NULL AND project <> ''
         GROUP BY owner, project;
 """
+
+DRAFTS: Final = """
+    -- Unsent text of chats. The row stays when the text is sent, so that its version never starts over.
+    CREATE TABLE drafts (
+        owner {text} NOT NULL,
+        session_id {text} NOT NULL,         -- or `new`: of the chat that is begun next
+        text {text} NOT NULL,
+        version {integer} NOT NULL,
+        updated_at {real} NOT NULL,
+        PRIMARY KEY (owner, session_id)
+    ){without_rowid};
+    CREATE INDEX drafts_of_session ON drafts (session_id);
+"""
+
+PROMPTS: Final = """
+    -- The prompt library.
+    CREATE TABLE prompts (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        name {text} NOT NULL,
+        description {text} NOT NULL,
+        text {text} NOT NULL,
+        created_at {real} NOT NULL,
+        updated_at {real} NOT NULL,
+        version {integer} NOT NULL,
+        UNIQUE (owner, name)
+    );
+"""
+
+PERSONAS: Final = """
+    -- A picture that is here is no orphan, as with projects.
+    CREATE TABLE personas (
+        id {text} PRIMARY KEY NOT NULL,
+        owner {text} NOT NULL,
+        name {text} NOT NULL,
+        created_at {real} NOT NULL,
+        updated_at {real} NOT NULL,
+        emoji {text},
+        picture {text} REFERENCES files (id),
+        model {text},
+        instructions {text},
+        use_tools {boolean},
+        version {integer} NOT NULL
+    );
+    CREATE INDEX personas_of_owner ON personas (owner, name, id);
+    CREATE INDEX personas_of_file ON personas (picture) WHERE picture IS NOT NULL;
+
+    -- Who answered, as it was then.
+    ALTER TABLE messages ADD COLUMN persona {text};  -- JSON
+"""

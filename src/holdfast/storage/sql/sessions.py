@@ -27,6 +27,7 @@ _OF_SESSION: Final = (
     "cancelled_keys",
     "shares",
     "pushes",
+    "drafts",
 )
 
 COMPARISONS: Final = f'%"source":"{COMPARE}"%'  # Portable, and rare enough to need no index

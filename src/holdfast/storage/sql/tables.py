@@ -10,13 +10,16 @@ from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Failure, Usage, failure_from_json
 from holdfast.core.ids import MessageId
 from holdfast.core.lease import Lease
 from holdfast.core.memory_ledger import DirtyTurn, Ledger, MemoryCommit, TurnText
 from holdfast.core.parts import Json, Part, all_from_json, all_to_json
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import UNREAD_SETTINGS, Intent, Recovery, Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.core.shares import Share
 from holdfast.ports.store import Approval, Change, Fact, PushMessage, PushSubscription, StoredFile, ToolGrant
@@ -97,6 +100,7 @@ def _failure(failure: Failure | None) -> Json:
 
 _EMPTY_FOR_NONE: Final = Codec(lambda value: value or "", lambda value: value or None)
 _TUPLE: Final = Codec(_encode, lambda text: tuple(decode(text)))
+_OPTIONAL_JSON: Final = _optional(lambda value: value, lambda data: data)
 
 
 def _usage(usage: Usage) -> list[Json]:
@@ -185,7 +189,7 @@ class ValueTable(Table, Generic[V]):
 
 
 SESSIONS: Final = ValueTable("sessions", Session)
-MESSAGES: Final = ValueTable("messages", Message)
+MESSAGES: Final = ValueTable("messages", Message, {"persona": _OPTIONAL_JSON})
 RUNS: Final = ValueTable("runs", Run)
 LISTED_RUNS: Final = ValueTable("runs", Run, unread={"settings": UNREAD_SETTINGS})
 CANCELLED_KEYS: Final = Table("cancelled_keys", "session_id, key, created_at", "session_id, key")
@@ -194,7 +198,10 @@ GRANTS: Final = ValueTable("grants", ToolGrant, {"session_id": _EMPTY_FOR_NONE},
 SETTINGS: Final = Table("settings", "owner, name, value", "owner, name")
 COMPACTIONS: Final = ValueTable("compactions", Compaction, key="session_id, message_id")
 FILES: Final = ValueTable("files", StoredFile)
+DRAFTS: Final = ValueTable("drafts", Draft, key="owner, session_id")
 PROJECTS: Final = ValueTable("projects", Project)
+PERSONAS: Final = ValueTable("personas", Persona)
+PROMPTS: Final = ValueTable("prompts", SavedPrompt)
 PROJECT_FILES: Final = Table("project_files", "project_id, file_id, added_at", "project_id, file_id")
 ERASED_USAGE: Final = Table(
     "erased_usage",

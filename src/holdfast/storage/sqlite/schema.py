@@ -98,6 +98,9 @@ STORE: Final = (
     shared_schema.SHARES.format_map(_TYPES),
     shared_schema.PUSH.format_map(_TYPES),
     shared_schema.PROJECTS.format_map(_TYPES),
+    shared_schema.DRAFTS.format_map(_TYPES),
+    shared_schema.PROMPTS.format_map(_TYPES),
+    shared_schema.PERSONAS.format_map(_TYPES),
 )
 
 JOURNAL: Final[Sequence[Migration]] = (

@@ -37,7 +37,9 @@ from holdfast.testing.contracts.journal_reads import ReadContract, RetentionCont
 from holdfast.testing.contracts.samples import MakeJournal, MakeStore, MakeWakeups, opening
 from holdfast.testing.contracts.store_approvals_files_changes import ApprovalsAndFiles, ChangeFeed
 from holdfast.testing.contracts.store_memory import FactContract, LedgerContract
+from holdfast.testing.contracts.store_personas import PersonaContract
 from holdfast.testing.contracts.store_projects import ProjectContract
+from holdfast.testing.contracts.store_prompts import PromptContract
 from holdfast.testing.contracts.store_pushes import PushOutbox
 from holdfast.testing.contracts.store_rows import RoundTrips
 from holdfast.testing.contracts.store_runs import ClaimableRuns, RunLists
@@ -85,6 +87,8 @@ class StoreContract(
     FactContract,
     PushOutbox,
     ProjectContract,
+    PersonaContract,
+    PromptContract,
 ):
     """Derive and add the fixture `make_store`."""
 

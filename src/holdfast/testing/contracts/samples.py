@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
+from holdfast.core.drafts import Draft
 from holdfast.core.events import Entry, TextDelta, entry
 from holdfast.core.ids import (
     LOCAL,
@@ -16,15 +17,19 @@ from holdfast.core.ids import (
     MessageId,
     NodeId,
     OwnerId,
+    PersonaId,
     ProjectId,
+    PromptId,
     RunId,
     SessionId,
     SubscriptionId,
 )
 from holdfast.core.memory_ledger import DirtyTurn, Ledger
 from holdfast.core.parts import TextPart
+from holdfast.core.personas import Persona
 from holdfast.core.project import Project
 from holdfast.core.run import Run
+from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.ports.journal import Append, Journal
 from holdfast.ports.store import Approval, Fact, PushMessage, PushSubscription, Store, StoredFile, ToolGrant, Tx
@@ -51,6 +56,9 @@ LONG = "word " * 200_000
 Row = (
     Session
     | Message
+    | Draft
+    | SavedPrompt
+    | Persona
     | Run
     | Approval
     | Compaction
@@ -145,6 +153,16 @@ def project(pid: str, name: str | None = None, **changes: Any) -> Project:
     return replace(Project(ProjectId(pid), LOCAL, name or pid, created_at=1.0, updated_at=1.0), **changes)
 
 
+def persona(pid: str, name: str | None = None, **changes: Any) -> Persona:
+    """Named as its id, unless told otherwise."""
+    return replace(Persona(PersonaId(pid), LOCAL, name or pid, 1.0, 1.0), **changes)
+
+
+def prompt(pid: str, name: str | None = None, **changes: Any) -> SavedPrompt:
+    """Named as its id, unless told otherwise."""
+    return replace(SavedPrompt(PromptId(pid), LOCAL, name or pid, "", "text", 1.0, 1.0), **changes)
+
+
 def write(tx: Tx, rows: Iterable[Row]) -> None:
     puts: dict[type, Callable[[Any], None]] = {
         Session: tx.put_session,
@@ -152,6 +170,9 @@ def write(tx: Tx, rows: Iterable[Row]) -> None:
         Run: tx.put_run,
         Approval: tx.put_approval,
         Compaction: tx.put_compaction,
+        Draft: tx.put_draft,
+        SavedPrompt: tx.put_prompt,
+        Persona: tx.put_persona,
         StoredFile: tx.put_file,
         ToolGrant: tx.put_grant,
         Ledger: tx.put_ledger,

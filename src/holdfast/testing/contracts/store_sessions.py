@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.core.drafts import Draft
 from holdfast.core.ids import LOCAL, ApprovalId, MessageId, OwnerId, RunId, SessionId
 from holdfast.core.memory_ledger import Ledger
 from holdfast.core.parts import json_size
@@ -208,6 +209,7 @@ class SessionsAndMessages:
                 Ledger(SessionId(sid), LOCAL),
                 s.dirty_turn(1, session_id=SessionId(sid)),
                 s.fact(f"fct_{n}", session_id=SessionId(sid)),
+                Draft(LOCAL, sid, "typed", 1, 1.0),
             )
 
         def look(tx: Tx, n: str) -> list[object]:
@@ -230,6 +232,7 @@ class SessionsAndMessages:
                 len(tx.compactions(sid)) == 1,
                 tx.ledger(sid) is not None,
                 len(tx.dirty_turns(sid, 9)) == 1,
+                tx.draft(LOCAL, sid) is not None,
             ]
 
         async def put(n: str) -> None:

@@ -5,7 +5,7 @@ import { modelName } from "../../core/models.ts";
 import { CoalescedTask } from "../../core/store.ts";
 import type { Recovery, Run, RunStatus } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
-import { formatCount, formatDuration, formatTime, RUN_STATUS } from "../format.ts";
+import { formatCount, formatDuration, formatTime, runStatus } from "../format.ts";
 import { Link } from "../router.tsx";
 import { iconButtonClass } from "../widgets/buttons.tsx";
 import { Item, ItemAction, ItemList, type StatusKind } from "../widgets/ItemList.tsx";
@@ -89,7 +89,7 @@ function RunRow({ run, title }: { run: Run; title: string }) {
   }, [app, run.id]);
   return (
     <Item
-      status={{ text: RUN_STATUS[run.status], kind: STATUS_KINDS[run.status] }}
+      status={{ text: runStatus(run), kind: STATUS_KINDS[run.status] }}
       title={<Link href={`/c/${run.session_id}`}>{title}</Link>}
       facts={[
         formatTime(run.created_at),

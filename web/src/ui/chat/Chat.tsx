@@ -1,6 +1,6 @@
 // The chat screen: header, messages, queue and composer.
 
-import { type ReactNode, Suspense, useEffect, useMemo } from "react";
+import { type ReactNode, useEffect, useMemo } from "react";
 import { errorMessage } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
 import { NEW_CHAT } from "../../core/drafts.ts";
@@ -10,13 +10,13 @@ import type { Thread } from "../../core/thread.ts";
 import type { FilePart, Session } from "../../core/types.ts";
 import { workOf } from "../../core/workspace.ts";
 import { useApp, useStore } from "../context.ts";
-import { ErrorBoundary } from "../ErrorBoundary.tsx";
 import { lazyComponent } from "../lazy-load.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { useProject } from "../projects/use-project.ts";
 import { navigate } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import { useMediaQuery } from "../widgets/use-media-query.ts";
@@ -31,6 +31,7 @@ import { ContextMeter } from "./ContextMeter.tsx";
 import { editLastMessage } from "./edit-request.ts";
 import { closeFind, findOpen } from "./find-state.ts";
 import { lastSession } from "./last-session.ts";
+import { PersonaLabel } from "./lazy-persona.ts";
 import { type ModelChange, ModelPicker } from "./ModelPicker.tsx";
 import { ProjectBadge } from "./ProjectBadge.tsx";
 import type { SlashCommand } from "./SlashCommands.tsx";
@@ -131,11 +132,9 @@ function ChatWithFiles({ sid, version, children }: { sid: string; version: strin
           {children}
         </div>
         {open && (
-          <ErrorBoundary fallback={null}>
-            <Suspense fallback={null}>
-              <WorkspacePanel key={sid} sid={sid} covers={covers} version={version} />
-            </Suspense>
-          </ErrorBoundary>
+          <LazyPart>
+            <WorkspacePanel key={sid} sid={sid} covers={covers} version={version} />
+          </LazyPart>
         )}
       </div>
     </OpenFileProvider>
@@ -204,6 +203,11 @@ function NewChat() {
     <div className={classNames(styles.chat, styles.newChat)}>
       <ScreenHeader title="New chat">
         <ProjectBadge project={selected.project} />
+        {selected.persona && (
+          <LazyPart>
+            <PersonaLabel chosen={selected.persona} />
+          </LazyPart>
+        )}
         <MemoryOffBadge chat={selected} />
         <ChatSettingsButton
           chat={{ ...selected, agent: selected.agent ?? null }}

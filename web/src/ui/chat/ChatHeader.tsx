@@ -2,15 +2,18 @@ import { firstWords } from "../../core/session-list.ts";
 import type { Thread } from "../../core/thread.ts";
 import type { Session } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
+import { waitText } from "../format.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { SessionMenu } from "../sidebar/SessionMenu.tsx";
 import { SourceBadge } from "../sidebar/SourceBadge.tsx";
 import { IconButton } from "../widgets/buttons.tsx";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import text from "../widgets/text.module.css";
 import { WorkspaceButton } from "../workspace/WorkspaceButton.tsx";
 import { ChatSettingsButton, MemoryOffBadge } from "./ChatSettingsButton.tsx";
 import { openFind } from "./find-state.ts";
+import { PersonaLabel } from "./lazy-persona.ts";
 import { ProjectBadge } from "./ProjectBadge.tsx";
 import { redoTurn, undoTurn } from "./turn-actions.ts";
 
@@ -24,10 +27,15 @@ export function ChatHeader({ thread, session }: { thread: Thread; session: Sessi
   const title = known?.title || (session ? "Untitled chat" : sent && firstWords(sent.text)) || "Chat";
   const waiting = session?.active_run_status === "waiting";
   return (
-    <ScreenHeader title={title} note={waiting ? "Needs approval" : undefined}>
+    <ScreenHeader title={title} note={waiting ? waitText(session.waits_for) : undefined}>
       {session && (
         <>
           <ProjectBadge project={session.project} />
+          {session.persona && (
+            <LazyPart>
+              <PersonaLabel chosen={session.persona} />
+            </LazyPart>
+          )}
           <SourceBadge session={session} />
           <MemoryOffBadge chat={session} />
           <IconButton

@@ -4,6 +4,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import type { SettingsResponse } from "../../core/api-types.ts";
 import { type ChatSettings, ownSettings, SETTING_NAMES } from "../../core/chat-settings.ts";
 import { modelName, offeredModels } from "../../core/models.ts";
+import { listPersonas, type PersonaResponse } from "../../core/persona-calls.ts";
 import { inheritedSettings } from "../../core/projects.ts";
 import { useApp, useStore } from "../context.ts";
 import { askConfirmation } from "../dialogs.ts";
@@ -18,7 +19,7 @@ import text from "../widgets/text.module.css";
 import styles from "./ChatSettingsDialog.module.css";
 import { ChatSettingsFields, SettingField } from "./ChatSettingsFields.tsx";
 
-export type ChatWithModel = ChatSettings & { readonly model?: string | null };
+export type ChatWithModel = ChatSettings & { readonly model?: string | null; readonly persona?: string | null };
 
 export interface ChatSettingsDialogProps {
   chat: ChatWithModel & { readonly agent: string | null; readonly project?: string | null };
@@ -38,12 +39,18 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
   const [model, setModel] = useState(chat.model ?? null);
   const [problem, setProblem] = useState<string | null>(null);
   const [saving, setSaving] = useState(false);
+  const [personaId, setPersonaId] = useState(chat.persona ?? null);
+  const personas = usePersonas();
+  const persona = personas.find(({ id }) => id === personaId);
   const hasMemory = useHasMemory();
   useEffect(() => app.checkCatalog(), [app]);
   const isProgram = agents.some((agent) => agent.name === chat.agent && agent.is_program);
   const usedModel = models.find(({ id }) => id === (model ?? defaultModel)) ?? null;
   const before = ownSettings(chat);
-  const isEdited = model !== (chat.model ?? null) || SETTING_NAMES.some((name) => fields[name] !== before[name]);
+  const isEdited =
+    personaId !== (chat.persona ?? null) ||
+    model !== (chat.model ?? null) ||
+    SETTING_NAMES.some((name) => fields[name] !== before[name]);
   const defaultsPage = project ? `/projects/${project.id}` : "/settings#chat-defaults";
   const leave = async () => {
     const detail = "Your changes to the settings of this chat are not saved.";
@@ -54,7 +61,8 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
   const save = async (event: FormEvent) => {
     event.preventDefault();
     setSaving(true);
-    const failed = await onSave(isProgram ? fields : { ...fields, model });
+    const chosen = personaId === (chat.persona ?? null) ? {} : { persona: personaId };
+    const failed = await onSave({ ...fields, ...(isProgram ? {} : { model }), ...chosen });
     setSaving(false);
     setProblem(failed);
     if (failed === null) onClose();
@@ -67,6 +75,30 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
           <p className={text.quiet}>
             Settings that you don’t change here are those of the project <b>{project.name}</b>.
           </p>
+        )}
+        {(personas.length > 0 || personaId !== null) && (
+          <SettingField label="Persona" hint={null} changed={personaId !== null} onReset={() => setPersonaId(null)}>
+            {(id) => (
+              <select
+                id={id}
+                className={forms.field}
+                value={personaId ?? ""}
+                onChange={(event) => {
+                  setPersonaId(event.target.value || null);
+                  const chosen = personas.find((each) => each.id === event.target.value);
+                  if (chosen?.model) setModel(chosen.model);
+                }}
+              >
+                <option value="">None</option>
+                {personaId !== null && !persona && <option value={personaId}>Deleted persona</option>}
+                {personas.map(({ id: option, name, emoji }) => (
+                  <option key={option} value={option}>
+                    {emoji ? `${emoji} ${name}` : name}
+                  </option>
+                ))}
+              </select>
+            )}
+          </SettingField>
         )}
         {isProgram ? (
           <p className={text.quiet}>{chat.agent} has its own model and tools. Set them in its options.</p>
@@ -105,7 +137,7 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
         )}
         <ChatSettingsFields
           values={fields}
-          defaults={inheritedSettings(project, chatDefaults)}
+          defaults={withPersona(inheritedSettings(project, chatDefaults), persona)}
           model={usedModel}
           isProgram={isProgram}
           hasInstructions={(chat.agent ?? BUILT_IN) === BUILT_IN}
@@ -134,6 +166,26 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
       </form>
     </Dialog>
   );
+}
+
+/** What the chat inherits, with what its persona sets. */
+function withPersona(inherited: ChatSettings | null, persona: PersonaResponse | undefined): ChatSettings | null {
+  if (!persona) return inherited;
+  const { instructions, use_tools } = persona;
+  return {
+    ...inherited,
+    ...(instructions === null ? {} : { system: instructions }),
+    ...(use_tools === null ? {} : { use_tools }),
+  };
+}
+
+function usePersonas(): readonly PersonaResponse[] {
+  const { api } = useApp();
+  const [personas, setPersonas] = useState<readonly PersonaResponse[]>([]);
+  useEffect(() => {
+    listPersonas(api).then(setPersonas, () => undefined);
+  }, [api]);
+  return personas;
 }
 
 /** Whether the server has a memory; assumed until it is known. */

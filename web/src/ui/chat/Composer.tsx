@@ -7,16 +7,16 @@ import { NEW_CHAT, NO_DRAFT } from "../../core/drafts.ts";
 import type { SendMode } from "../../core/thread.ts";
 import type { FilePart } from "../../core/types.ts";
 import { useApp } from "../context.ts";
+import { lazyComponent } from "../lazy-load.ts";
 import { INTERRUPT_KEYS, STEER_KEYS } from "../shortcuts.ts";
-import { Alert } from "../widgets/Alert.tsx";
 import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { isPlainKey, isSubmitKey, sendMode } from "../widgets/keyboard.ts";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import promptBox from "../widgets/prompt-box.module.css";
 import styles from "./Composer.module.css";
 import { focusMessageBox } from "./focus.ts";
-import { useMcpPrompts } from "./McpPrompts.tsx";
 import { type SlashCommand, SlashCommandList, useSlashCommands } from "./SlashCommands.tsx";
 import { useFileDrop } from "./use-file-drop.ts";
 import { usePaste } from "./use-paste.ts";
@@ -48,9 +48,30 @@ interface Props {
 }
 
 const MAX_HEIGHT = 320;
+const PromptCommands = lazyComponent(() => import("./PromptCommands.tsx"));
+const SharedDraft = lazyComponent(() => import("./SharedDraft.tsx"));
 
 /** The name of the command that a text looks like: a slash and a word, then a space or nothing. */
 const commandName = (text: string): string | null => /^\/([a-z][\w:.-]*)(?=\s|$)/i.exec(text)?.[1] ?? null;
+
+/** Prompts as commands, which are loaded with the first slash. */
+function usePrompts(text: string, insert: (text: string) => void) {
+  const typed = text.startsWith("/");
+  const [commands, setCommands] = useState<readonly SlashCommand[] | null>(null);
+  if (typed && !commands) setCommands([]);
+  const loader = commands && (
+    <LazyPart>
+      <PromptCommands typed={typed} insert={insert} onCommands={setCommands} />
+    </LazyPart>
+  );
+  return { commands: commands ?? [], loader };
+}
+
+/** A command of the chat or its agent wins over a prompt of the same name. */
+function withPrompts(commands: readonly SlashCommand[], prompts: readonly SlashCommand[]): readonly SlashCommand[] {
+  const names = new Set(commands.map(({ name }) => name));
+  return [...commands, ...prompts.filter(({ name }) => !names.has(name))];
+}
 
 export function Composer(props: Props) {
   const {
@@ -74,7 +95,7 @@ export function Composer(props: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const onPaste = usePaste(area, uploads);
   const fileInput = useRef<HTMLInputElement>(null);
-  const prompts = useMcpPrompts(text.startsWith("/"), setText);
+  const prompts = usePrompts(text, setText);
   const own = new Set(commands.map(({ name }) => name));
   const agents = agentCommands
     .filter(({ name }) => !own.has(name))
@@ -83,7 +104,8 @@ export function Composer(props: Props) {
       description: hint ? `${description} (${hint})` : description,
       run: () => (hint === null ? void submit(`/${name}`) : setText(`/${name} `)),
     }));
-  const slash = useSlashCommands(text, [...commands, ...agents, ...prompts.commands], () => setText(""));
+  const known = withPrompts([...commands, ...agents], prompts.commands);
+  const slash = useSlashCommands(text, known, () => setText(""));
   const [unknown, setUnknown] = useState<string | null>(null);
   const { files, replace } = uploads;
 
@@ -164,10 +186,9 @@ export function Composer(props: Props) {
       >
         {draggedOver && <p className={styles.dropHint}>Drop files here</p>}
         <SlashCommandList {...slash} />
-        {prompts.problem && <Alert text={prompts.problem} onDismiss={prompts.dismiss} />}
         {unknown !== null && (
           <p className={styles.hint} role="alert">
-            {commands.some(({ name }) => name === unknown.toLowerCase())
+            {known.some(({ name }) => name === unknown.toLowerCase())
               ? `/${unknown} takes no arguments`
               : `Unknown command: /${unknown}`}
             <Button small onClick={() => void send(true)}>
@@ -175,6 +196,9 @@ export function Composer(props: Props) {
             </Button>
           </p>
         )}
+        <LazyPart>
+          <SharedDraft draftId={draftId} value={text} onChange={setText} />
+        </LazyPart>
         {above}
         {(files.length > 0 || uploads.pending.length > 0) && <Attachments uploads={uploads} modelId={modelId} />}
         {draftId !== NEW_CHAT && text.includes("@") && (
@@ -235,7 +259,7 @@ export function Composer(props: Props) {
           )}
         </div>
       </form>
-      {prompts.dialog}
+      {prompts.loader}
     </>
   );
 }

@@ -14,12 +14,14 @@ import { Link, navigate } from "../router.tsx";
 import { CopyButton, IconButton, iconButtonClass } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon } from "../widgets/icons.tsx";
+import { LazyPart } from "../widgets/LazyPart.tsx";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { PulseDot } from "../widgets/PulseDot.tsx";
 import text from "../widgets/text.module.css";
 import { AnswerEditor } from "./AnswerEditor.tsx";
 import { editRequest } from "./edit-request.ts";
 import { focusMessageBox, focusVersionButton } from "./focus.ts";
+import { PersonaLabel } from "./lazy-persona.ts";
 import styles from "./Message.module.css";
 import { MessageEditor } from "./MessageEditor.tsx";
 import { MessageParts, textOf } from "./MessageParts.tsx";
@@ -125,6 +127,11 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
       tabIndex={-1}
       data-status={message.status}
     >
+      {message.persona && (
+        <LazyPart>
+          <PersonaLabel persona={message.persona} />
+        </LazyPart>
+      )}
       <MessageParts parts={message.parts} growing={growing} plain={false} />
       {question && message.approval && message.run_id && (
         <UserQuestion

@@ -8,7 +8,7 @@ import { buildTimeline, type Timeline } from "../../core/timeline.ts";
 import type { Run, RunEvent } from "../../core/types.ts";
 import { MessageParts, textOf } from "../chat/MessageParts.tsx";
 import { useApp, useStore } from "../context.ts";
-import { formatCount, formatDateTime, formatDuration, RUN_STATUS } from "../format.ts";
+import { formatCount, formatDateTime, formatDuration, runStatus } from "../format.ts";
 import { Link } from "../router.tsx";
 import { ShareDialog } from "../sidebar/share-dialog.ts";
 import { Alert } from "../widgets/Alert.tsx";
@@ -85,7 +85,7 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
       {question && <p className={classNames(text.quiet, styles.question)}>{question}</p>}
       <dl className={styles.figures}>
         {run?.model && <Figure name="Model" value={modelName(models, run.model)} />}
-        <Figure name="Status" value={run ? RUN_STATUS[run.status] : "…"} />
+        <Figure name="Status" value={run ? runStatus(run) : "…"} />
         <Figure name="Started" value={run?.started_at ? formatDateTime(run.started_at) : "—"} />
         <Figure name="Duration" value={totalDuration(run, timeline)} />
         <Figure name="First token" value={timeline.firstToken === null ? "—" : formatDuration(timeline.firstToken)} />

@@ -18,7 +18,7 @@ const PATH = "/api/push/subscriptions";
 const EVENTS = [
   ["done", "Answer ready"],
   ["failed", "Answer failed or interrupted"],
-  ["approval", "Needs approval"],
+  ["approval", "Needs approval or an answer"],
 ] as const;
 
 interface Result {

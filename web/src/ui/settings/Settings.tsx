@@ -11,6 +11,8 @@ import { McpServers } from "./McpServers.tsx";
 import { Memory } from "./Memory.tsx";
 import { Models } from "./Models.tsx";
 import { Notifications } from "./Notifications.tsx";
+import { Personas } from "./Personas.tsx";
+import { Prompts } from "./Prompts.tsx";
 import styles from "./Settings.module.css";
 import { Sharing } from "./Sharing.tsx";
 import { SECTION_NAMES } from "./section-names.ts";
@@ -21,6 +23,8 @@ import { type SettingsProps, useSettings } from "./use-settings.ts";
 const CONTENT: Readonly<Record<keyof typeof SECTION_NAMES, ComponentType<SettingsProps>>> = {
   models: Models,
   "chat-defaults": ChatDefaultsForm,
+  personas: () => <Personas />,
+  prompts: Prompts,
   tools: Tools,
   mcp: McpServers,
   memory: () => <Memory />,

@@ -2,6 +2,8 @@
 export const SECTION_NAMES = {
   models: "Models",
   "chat-defaults": "Chat defaults",
+  personas: "Personas",
+  prompts: "Prompts",
   tools: "Agents and tools",
   mcp: "MCP servers",
   memory: "Memory",

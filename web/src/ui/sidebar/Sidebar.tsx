@@ -6,7 +6,7 @@ import type { SessionListState } from "../../core/session-list.ts";
 import type { Session } from "../../core/types.ts";
 import { withoutMarkdown } from "../../core/without-markdown.ts";
 import { useApp, useStore } from "../context.ts";
-import { ageGroup } from "../format.ts";
+import { ageGroup, waitText } from "../format.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, usePath } from "../router.tsx";
@@ -335,8 +335,13 @@ const SessionRow = memo(function SessionRow({ session, current, unsent, selected
         )}
       </Link>
       {session.active_run_status === "waiting" ? (
-        <span className={styles.waiting} role="img" aria-label="Needs approval" title="Needs approval">
-          !
+        <span
+          className={styles.waiting}
+          role="img"
+          aria-label={waitText(session.waits_for)}
+          title={waitText(session.waits_for)}
+        >
+          {session.waits_for === "answer" ? "?" : "!"}
         </span>
       ) : (
         session.active_run && <PulseDot name="Running" />

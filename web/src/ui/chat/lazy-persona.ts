@@ -1,0 +1,3 @@
+import { lazyComponent } from "../lazy-load.ts";
+
+export const PersonaLabel = lazyComponent(() => import("./PersonaLabel.tsx"));
