@@ -176,6 +176,7 @@ class Wire:
 
     def __init__(self, port: int) -> None:
         self._to = port
+        self.refused = 0  # Connections that could not be made, because the server was away
         self._open = threading.Event()
         self._open.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -210,6 +211,7 @@ class Wire:
                 far = socket.create_connection(("127.0.0.1", self._to), 5.0)
                 far.settimeout(None)
             except OSError:
+                self.refused += 1
                 near.close()
                 continue
             self._pairs.append((near, far))

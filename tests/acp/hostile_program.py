@@ -114,6 +114,8 @@ def prompt(number: object) -> None:
             text = "z" * (int(BEHAVIOUR[:2]) * 2**20) + " the end"
             body = [{"type": "content", "content": {"type": "text", "text": text}}]
             update(sessionUpdate="tool_call_update", toolCallId="t", status="completed", content=body)
+        case "gives a title":
+            update(sessionUpdate="session_info_update", title="Boats")
         case "names its variables":
             say(f"{' '.join(sorted(os.environ))}. ")
         case "50 MB in a line":

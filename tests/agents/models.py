@@ -192,6 +192,16 @@ def answers(*scripts: Sequence[Piece]) -> Script:
     return script
 
 
+def by_calls(*scripts: Sequence[Piece]) -> ScriptedModel:
+    """The nth script once the model is shown n answers of its own."""
+
+    def script(request: ModelRequest) -> Sequence[Piece]:
+        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
+        return scripts[min(len(said), len(scripts) - 1)]
+
+    return ScriptedModel(script)
+
+
 @dataclass
 class Trace:
     """A tool whose effect is a line in a list that outlives engines, as a file would."""

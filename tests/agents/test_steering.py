@@ -16,7 +16,7 @@ from holdfast.core.session import Message
 from holdfast.core.steps import open_step, step_starts, unfinished_text
 from holdfast.ports.model import AssistantMessage, ChatMessage, ModelRequest, ToolCall, ToolMessage, UserMessage
 from holdfast.ports.tool import ToolTraits
-from tests.agents.models import Asks, Piece, ScriptedModel, Thinks, Trace, chat
+from tests.agents.models import Asks, Piece, ScriptedModel, Thinks, Trace, by_calls, chat
 from tests.agents.test_replayed_steps import without_reasoning, written
 from tests.harness import GUARD, AnyWorld, Running, World, running
 from tests.storage_interceptors import Hold, appends
@@ -24,16 +24,6 @@ from tests.storage_interceptors import Hold, appends
 pytestmark = pytest.mark.anyio
 
 STEERED = MessageId("msg_steered")
-
-
-def by_calls(*scripts: Sequence[Piece]) -> ScriptedModel:
-    """The nth script once the model is shown n answers of its own."""
-
-    def script(request: ModelRequest) -> Sequence[Piece]:
-        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
-        return scripts[min(len(said), len(scripts) - 1)]
-
-    return ScriptedModel(script)
 
 
 def parts_as_messages(*parts: Part) -> list[ChatMessage]:

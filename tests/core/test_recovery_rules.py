@@ -16,10 +16,11 @@ from holdfast.core.recovery_rules import (
     RecoveryPolicy,
     after_read,
     decide_orphan,
+    resumes_after,
     should_retry,
     terminal_event,
 )
-from holdfast.core.run import Intent, Recovery, Run, RunStatus
+from holdfast.core.run import OUTAGE, Intent, Recovery, Run, RunStatus
 from tests.core.values import a_run
 
 # ---- orphaned runs ----
@@ -27,13 +28,14 @@ from tests.core.values import a_run
 AXES: Final = {
     "status": get_args(RunStatus),
     "lease": ("live", "dead", "none"),
-    "intent": ("no", "cancelled", "failed"),
+    "intent": ("no", "cancelled", "failed", "outage"),
     "client": ("detached", "here", "gone", "nobody"),  # the others are attached, by their connection's lease
     "parks": ("parks", "stays"),
     "resumes": ("resumes", "ends"),
     "auto": ("on", "off"),
     "budget": ("left", "spent"),
 }
+OUTAGE_INTENT: Final = Intent("failed", OUTAGE, Failure("storage-unavailable", "It did not answer."))
 Case = tuple[str, ...]
 
 # One row a rule: `a|b` is either, `*` is all. The rows cover every case exactly once (a test below says so).
@@ -49,10 +51,11 @@ TABLE: Final[tuple[tuple[str, OrphanDecision], ...]] = (
     ),
     ("queued|running|waiting                 dead|none  cancelled|failed  *              *      *       *    *", "end"),
     (
-        "queued                                 dead|none  no                detached|here  *      *       *    *",
+        "queued                                 dead|none  no|outage         detached|here  *      *       *    *",
         "leave",
     ),
-    ("queued                                 dead|none  no                gone|nobody    *      *       *    *", "end"),
+    ("queued                                 dead|none  no|outage         gone|nobody    *      *       *    *", "end"),
+    ("waiting                                dead|none  outage            *              *      *       *    *", "end"),
     (
         "waiting                                none       no                detached|here  parks  *       *    *",
         "leave",
@@ -60,22 +63,23 @@ TABLE: Final[tuple[tuple[str, OrphanDecision], ...]] = (
     ("waiting                                dead       no                detached|here  parks  *       *    *", "end"),
     ("waiting                                dead|none  no                detached|here  stays  *       *    *", "end"),
     ("waiting                                dead|none  no                gone|nobody    *      *       *    *", "end"),
-    ("running                                dead|none  no                here           *      *       *    *", "end"),
-    ("running                                dead|none  no                gone|nobody    *      *       *    *", "end"),
-    ("running                                dead|none  no                detached       *      ends    *    *", "end"),
-    ("running                                dead|none  no                detached       *      resumes off  *", "end"),
+    ("running                                dead|none  no|outage         here           *      *       *    *", "end"),
+    ("running                                dead|none  no|outage         gone|nobody    *      *       *    *", "end"),
+    ("running                                dead|none  no|outage         detached       *      ends    *    *", "end"),
+    ("running                                dead|none  no|outage         detached       *      resumes off  *", "end"),
     (
-        "running                                dead|none  no                detached       *      resumes on   spent",
+        "running                                dead|none  no|outage         detached       *      resumes on   spent",
         "end",
     ),
     (
-        "running                                dead|none  no                detached       *      resumes on   left",
+        "running                                dead|none  no|outage         detached       *      resumes on   left",
         "continue",
     ),
 )
 
 ME, EARLIER, ELSEWHERE = NodeId("node_2"), NodeId("node_1"), NodeId("node_3")
 NOW = 1000.0
+INTENTS: Final = {"no": None, "cancelled": Intent("cancelled"), "failed": Intent("failed"), "outage": OUTAGE_INTENT}
 Mode = Literal["lock", "clock"]
 
 
@@ -110,7 +114,7 @@ def judged(case: Case, mode: Mode) -> OrphanDecision:
     run = a_run(
         status=status,
         lease=lease(mode, held),
-        intent=None if intent == "no" else Intent("cancelled" if intent == "cancelled" else "failed"),
+        intent=INTENTS[intent],
         lifetime="detached" if client == "detached" else "attached",
         connection=lease(mode, client),
         resumes=1 if budget == "left" else 2,
@@ -159,6 +163,16 @@ def test_a_dead_run_is_ended_unless_it_may_be_continued(policy: RecoveryPolicy) 
 def test_a_run_is_sealed_as_somebody_wanted_it_or_as_interrupted(run: Run, expected: RunEnded) -> None:
     """X3: a run whose process is gone ends as interrupted, unless a cancel or a failure was already decided."""
     assert terminal_event(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("readable", "now", "expected"), [(True, NOW, 2), (False, NOW, 1), (False, NOW + 99.0, 1), (False, NOW + 100.0, 2)]
+)
+def test_waiting_for_a_journal_uses_up_no_resumes(readable: bool, now: float, expected: int) -> None:
+    """J4: a run that automatic continue puts back while its journal does not answer has as many attempts left as
+    before, until it is as old as a recovery that is given up."""
+    policy = RecoveryPolicy(auto_continue=True, give_up_after=100.0)
+    assert resumes_after(a_run(started_at=NOW, resumes=1), now, policy, readable=readable) == expected
 
 
 # ---- pending recoveries ----

@@ -144,6 +144,47 @@ async def test_a_request_head_is_limited_in_size_and_time(head: bytes, statuses:
         assert await server.status(head) in statuses
 
 
+class SteppedLoop(asyncio.SelectorEventLoop):
+    """Its time can be stopped and moved on."""
+
+    stopped_at: float | None = None
+    _ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self._ahead if self.stopped_at is None else self.stopped_at
+
+    def let_time_go_on(self) -> None:
+        assert self.stopped_at is not None
+        self._ahead = self.stopped_at - super().time()
+        self.stopped_at = None
+
+
+@pytest.mark.parametrize(("head", "answer"), [(GET + b"x: y", 408), (b"", 0)], ids=["slow", "silent"])
+def test_a_client_has_ten_seconds_for_a_head(head: bytes, answer: int) -> None:
+    """With the limits that every server has: not a moment less, and no more."""
+
+    async def check() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SteppedLoop)
+        async with serving(raise_file_limit()) as server:
+            began = loop.time()
+            loop.stopped_at = began
+            reader, writer = await server.connect()
+            response = asyncio.create_task(reader.read())
+            for seconds in (0.0, 9.0, 9.999, 10.0):
+                loop.stopped_at = began + seconds
+                for _ in range(3):  # after which the server has accepted, read and closed whatever it was to
+                    assert await server.status(GET + b"Connection: close\r\n\r\n") == 200
+                assert response.done() == (seconds == 10.0)
+                if not seconds:
+                    writer.write(head)
+            loop.let_time_go_on()
+            assert _status(response.result()) == answer
+
+    with asyncio.Runner(loop_factory=SteppedLoop) as runner:
+        runner.run(check())
+
+
 _NAMES = st.sampled_from(
     [b"Cookie", b"Host", b"X-Forwarded-For", b"Content-Length", b"Transfer-Encoding", b"Expect", b"A"]
 )

@@ -83,6 +83,7 @@ def test_pages_are_limited_in_bytes(server: Served) -> None:
     newest = server.get(path, params={"limit": 1})
     assert ([item["id"] for item in newest["data"]], newest["has_more"]) == (items[:1], True)
     assert server.get(f"{path}/{items[0]}")["id"] == items[0]
+    assert seen[-1] not in server.complaints  # which would say that it is damaged, if it had been read
     assert server.call("GET", path, None, 400, params={"after": "msg_none"})["error"]["param"] == "after"
 
 

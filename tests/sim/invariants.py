@@ -211,7 +211,13 @@ def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -
         if ended_so and old.intent is None and not by_itself:
             yield f"{name} waited its turn, nobody asked it to end, and it was ended"
         released = old.is_taken and new.steers is None  # the journal of the other run does not have its text
-        if old.intent is not None and new.intent != old.intent and not released:
+        goes_on = new.status == "queued" if new.intent is None else new.intent.status == "cancelled"
+        if (
+            old.intent is not None
+            and new.intent != old.intent
+            and not released
+            and not (old.intent.is_outage and goes_on)
+        ):
             yield f"{name}: the first intent was overwritten"
     if (old is None or old.status != new.status) and (
         ("run.changed", new.session_id, new.id, new.status) not in commit.changes

@@ -18,8 +18,8 @@ EXPECTED = [
         tool ran; tool ran again, repeatable; tool ran again, allowed; parked; waits with its task; decided
         decided, kept its task; denied; decision came second
         node killed; node stopped; node cancelled; node started; taken over; taken over from another node
-        put back to continue; resumed; continued as a new run; parked again after a crash; lease lost; append fenced
-        given up and let go
+        put back to continue; put back after an outage; resumed; continued as a new run; parked again after a crash
+        lease lost; append fenced; given up and let go
         recovery pending; recovery recovered; recovery none; recovery looked at again; settled late by its own node
         commit failed and had happened; commit failed and was repeated
         text offered to a run; text added; text left as the next message; text taken and released
@@ -109,6 +109,8 @@ def _of_changed(count: "Counter[str]", old: Run, run: Run) -> None:
             count["decided"] += 1
         case "waiting", "running":
             count["decided, kept its task"] += 1
+        case "running", "queued" if old.intent is not None and old.intent.is_outage:
+            count["put back after an outage"] += 1
         case "running", "queued":
             count["put back to continue" if run.resumes > old.resumes else "claim taken back"] += 1
         case _:

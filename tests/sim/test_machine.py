@@ -207,7 +207,7 @@ class Book(RuleBasedStateMachine):
             self._settle_in_store(run, "failed", "too late")
 
     def _claim(self) -> None:
-        claimed, found = self.both(self.model.claim, lambda tx: run_queue.claim(tx, ME, 10)[0])
+        claimed, found = self.both(self.model.claim, lambda tx: [each.run for each in run_queue.claim(tx, ME, 10)[0]])
         assert isinstance(found, list)
         assert {run.id for run in found} == claimed
 

@@ -250,6 +250,32 @@ describe("hostile text", () => {
       expect(isQuick(text) || isQuick(text) || isQuick(text)).toBe(true);
     },
   );
+
+  it.each(Array.from({ length: PIECES.length + 8 }, (_, seed) => seed))(
+    "is counted as work in proportion to its elements (%i)",
+    (seed) => {
+      for (const text of [hostileText(seed, 2_000), `${hostileText(seed, 40)}\n\n`.repeat(30)]) {
+        const elements = render(text).match(/<[a-z]/g)?.length ?? 0;
+        expect(elements * 8).toBeLessThan(100 + (splitBlocks(text).at(-1)?.work ?? 0));
+      }
+    },
+  );
+
+  it.each(["*a_ ", "\\[", ...PIECES])("of any length is limited work (%j)", (piece) => {
+    for (const size of [1, 3_000]) {
+      const block = `${piece.repeat(Math.ceil(size / piece.length))}\n\n`;
+      const blocks = splitBlocks(block.repeat(Math.ceil(500_000 / block.length)));
+      const rendered = blocks.filter(({ kind }) => kind !== "plain");
+      expect(rendered.at(-1)?.work ?? 0).toBeLessThan(1_000_000);
+      expect(rendered.length).toBeLessThan(5_000);
+    }
+  });
+
+  it("is shown as it is written if it is one of the two that froze the page", () => {
+    for (const text of ["*a_ ".repeat(20_000), "\\[".repeat(60_000)]) {
+      expect(splitBlocks(text).map(({ kind }) => kind)).toEqual(["plain"]);
+    }
+  });
 });
 
 describe("a growing text", () => {

@@ -1,6 +1,7 @@
 """Agents that run as programs: those in the configuration, those that are found on the PATH, and those that were added
 on the settings page. Where they may work: `agents.acp.directories`; how many run: `agents.acp.pool`."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -24,7 +25,7 @@ from holdfast.app.run_changes import record_changes
 from holdfast.app.stored_entries import with_entry, without_entry
 from holdfast.app.stored_secrets import StoredSecrets
 from holdfast.config import AgentSection, Config
-from holdfast.core.errors import InvalidInputError, NotAllowedError, NotFoundError
+from holdfast.core.errors import HoldfastError, InvalidInputError, NotAllowedError, NotFoundError
 from holdfast.core.ids import LOCAL, SessionId
 from holdfast.core.parts import Json
 from holdfast.core.session import Message, Session
@@ -33,6 +34,8 @@ from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.workspace import WorkspaceOrigin
 from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.system import SystemClock
+
+log = logging.getLogger("holdfast.agents")
 
 _ENV_PREFIX: Final = "agent-env:"  # Before the agent's name, in the keyring
 _SETTING: Final = "agents"
@@ -188,7 +191,13 @@ class AppAgentPrograms:
         )
 
     async def _set_title(self, turn: Turn, title: str) -> None:
-        await self.engine.engine.titles.generate(turn.session.id, _GivenTitle(title), turn.run.owner)
+        """The answer is complete, with or without a title."""
+        titles = self.engine.engine.titles
+        generate = partial(titles.generate, turn.session.id, _GivenTitle(title), turn.run.owner)
+        try:
+            await self.engine.retry_storage(generate)
+        except HoldfastError as error:
+            log.info("session %s got no title: %s", turn.session.id, error)
 
     # ---- changing them ----
 

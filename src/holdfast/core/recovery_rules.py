@@ -51,17 +51,25 @@ def decide_orphan(
     """`holder_gone`: the caller knows that the holder of the lease is gone, even if the lease has not expired."""
     if not run.is_open or run.is_taken or (not holder_gone and is_live(run.lease, incarnation, now)):
         return "leave"
-    if run.intent is not None:
+    if run.intent is not None and not run.intent.is_outage:
         return "end"
     client_gone = run.lifetime == "attached" and not is_live(run.connection, incarnation, now)
     if run.status == "queued":
         return "end" if client_gone else "leave"
     if run.status == "waiting":
-        parked = run.lease is None  # with a lease, it waited inside a process, which is gone
+        # With a lease, or an intent, it waited inside a process, which is gone or gave it up.
+        parked = run.lease is None and run.intent is None
         return "leave" if parked and agent.park and not client_gone else "end"
     if policy.auto_continue and agent.resume and run.lifetime == "detached" and run.resumes < policy.max_resumes:
         return "continue"
     return "end"
+
+
+def resumes_after(run: Run, now: float, policy: RecoveryPolicy, *, readable: bool) -> int:
+    """The run's `resumes` after automatic continue has requeued it. While its journal is not `readable` it only waits,
+    which uses up nothing, but not for longer than `give_up_after`."""
+    waits = not readable and now - (run.started_at or run.created_at) < policy.give_up_after
+    return run.resumes if waits else run.resumes + 1
 
 
 def terminal_event(run: Run) -> RunEnded:

@@ -45,6 +45,9 @@ Lifetime = Literal["detached", "attached"]
 RecoveryState = Literal["pending", "recovered", "none"]
 
 
+OUTAGE: Final = "storage"  # The reason of an intent: storage failed for longer than the run waited for it
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """How the run is to end: a cancel was requested, or storage failed while it was executed."""
@@ -52,6 +55,11 @@ class Intent:
     status: Literal["cancelled", "failed"]
     reason: str | None = None
     error: Failure | None = None
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether nobody wants the run to end, and it may go on once storage answers."""
+        return self.status == "failed" and self.reason == OUTAGE
 
 
 @dataclass(frozen=True, slots=True)

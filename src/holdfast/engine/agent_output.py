@@ -76,7 +76,7 @@ class RecordedOutput:
         run, store, retry = self._run, self._node.store, self._node.retry_storage
         if not await retry(lambda: store.read(lambda tx: steering.is_offered(tx, run.session_id, run.id))):
             return ()
-        await self._finish_steering(known)
+        await retry(lambda: self._finish_steering(known))
         taken = await retry(lambda: store.transact(lambda tx: steering.take(tx, run.id, run.epoch, known)))
         await self._node.hub.announce(Wake("changed"))
         return taken

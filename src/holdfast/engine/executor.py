@@ -40,6 +40,7 @@ from holdfast.engine.session_memory import SessionMemory
 from holdfast.engine.settler import Settler
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, PARK, SHUTDOWN, StopReason, storage_broken, storage_failed
 from holdfast.engine.transactions import approvals, run_endings, run_queue
+from holdfast.engine.transactions.run_queue import ClaimedRun
 from holdfast.ports.agent import Agent, AgentError, Turn
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
@@ -62,8 +63,9 @@ class ExecutorDeps:
 
 
 class Execution:
-    def __init__(self, run: Run, deps: ExecutorDeps) -> None:
-        self.run = run
+    def __init__(self, claimed: ClaimedRun, deps: ExecutorDeps) -> None:
+        self.run = claimed.run
+        self._may_have_written = claimed.may_have_written
         self.done = anyio.Event()
         self.started_at = self._created_at = anyio.current_time()  # the first grows while the run waits for a person
         self._deps = deps
@@ -240,7 +242,7 @@ class Execution:
         request = None if tracing is None else tracing.traceparent_of(run.id)
         ids = run.id, run.session_id, run.message_id, run.user_message_id
         started = ev.RunStarted(*ids, run.model, run.agent, request)
-        return [*run_endings.seed(tx, run, begun=run.epoch > 1), started]
+        return [*run_endings.seed(tx, run, begun=self._may_have_written), started]
 
     def _is_undecided(self, turn: Turn) -> bool:
         """Whether an earlier execution asked a question and did not park: it is still open, and is not asked again."""
@@ -298,7 +300,12 @@ class Execution:
             self._buffer.refuse(StorageUnavailableError("This server stopped executing the run."))
         self._deps.feed.close(self.run.id, broken=not done)
         if not done:
-            await self._deps.recovery.abandon(self.run, intent)
+            await self._deps.recovery.abandon(self._as_left(), intent)
+
+    def _as_left(self) -> Run:
+        """The run, as if it had not begun if nothing of it can be in the journal: an empty journal is then no loss."""
+        wrote = self._may_have_written or (self._buffer is not None and self._buffer.committed > 0)
+        return self.run if wrote else replace(self.run, started_at=None)
 
     def _transcript(self) -> Transcript | None:
         """The fold of the whole run, if its events are still in memory."""
@@ -317,7 +324,7 @@ class Execution:
                 buffer = self._buffer = self._deps.writer.buffer(self.run.id, self.run.epoch, head.last_seq)
             buffer.allow_seal()
             if not buffer.writes and not buffer.committed:
-                seed = partial(run_endings.seed, run=self.run, begun=self.run.epoch > 1)
+                seed = partial(run_endings.seed, run=self.run, begun=self._may_have_written)
                 for event in await self._node.retry_storage(lambda: self._node.store.read(seed)):
                     buffer.add(event)
             if buffer.ending is None:
@@ -337,7 +344,7 @@ class Execution:
                     buffer.add(event)
             await buffer.wait_until_durable()
         can_park = self._agent is None or self._agent.can_park
-        unclaim = partial(run_queue.unclaim, claimed=self.run, can_park=can_park)
+        unclaim = partial(run_queue.unclaim, claimed=self._as_left(), can_park=can_park)
         await self._node.retry_storage(lambda: self._node.store.transact(unclaim))
         await self._node.hub.announce(Wake("queue"), Wake("changed"))
 

@@ -81,7 +81,7 @@ class LocalRuns:
         """The same, counting a claim that is under way. A pending or abandoned run is not being claimed."""
         if self.holds(run.id):
             return True
-        return self._claiming and not run.is_pending and not self._is_abandoned(run)
+        return self._claiming and not run.is_pending and self.abandoned_run(run) is None
 
     # ---- attached clients ----
 
@@ -116,7 +116,8 @@ class LocalRuns:
     # ---- abandoned ----
 
     def abandon(self, run: Run, intent: Intent | None) -> None:
-        """The run stopped here and could not be ended; `intent` is how recovery is to end it."""
+        """The run stopped here and could not be ended; `intent` is how recovery is to end it. `run`: as it was left,
+        without `started_at` if nothing of it can be in the journal."""
         self._abandoned[run.id] = (run, intent)
 
     def abandoned(self) -> list[tuple[Run, Intent | None]]:
@@ -126,13 +127,10 @@ class LocalRuns:
         """Call once the run's lease is released in the store."""
         self._abandoned.pop(rid, None)
 
-    def _is_abandoned(self, run: Run) -> bool:
+    def abandoned_run(self, run: Run) -> tuple[Run, Intent | None] | None:
+        """An abandoned run that nobody has claimed since, and how it is to end."""
         left = self._abandoned.get(run.id)
-        return left is not None and left[0].epoch == run.epoch
-
-    def abandoned_intent(self, run: Run) -> Intent | None:
-        """How an abandoned run that nobody has claimed since is to end."""
-        return self._abandoned[run.id][1] if self._is_abandoned(run) else None
+        return left if left is not None and left[0].epoch == run.epoch else None
 
     # ---- settled ----
 

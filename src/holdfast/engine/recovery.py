@@ -1,8 +1,9 @@
 """Finds runs that nobody executes, and ends them or, with automatic continue, puts them back into the queue.
 
 `core.recovery_rules.decide_orphan` decides: automatic continue happens only if it is enabled, the agent can resume, the
-run is detached, and it was resumed fewer than `max_resumes` times. Otherwise: raise the epoch in the store, fence the
-journal, read, seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery
+run is detached, and it was resumed fewer than `max_resumes` times. It takes up runs whose process is gone and runs that
+were stopped because storage was away for too long. Otherwise: raise the epoch in the store, fence the journal, read,
+seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery
 pending: its output is looked for again later, by one reader at a time (`attempt_pending`).
 """
 
@@ -72,10 +73,13 @@ class RunRecovery:
         return AgentAbilities() if agent is None else AgentAbilities(agent.can_park, agent.can_resume, agent.can_steer)
 
     def _with_local_knowledge(self, run: Run) -> Run:
-        intent = run.intent or self._node.local.abandoned_intent(run)
+        left = self._node.local.abandoned_run(run)
+        if left is not None:
+            run = replace(run, started_at=left[0].started_at, intent=run.intent or left[1])
+        intent = run.intent
         if run.is_open and self._node.local.has_lost_client(run):
             return replace(run, connection=None, intent=intent or DISCONNECTED)
-        return run if intent is run.intent else replace(run, intent=intent)
+        return run
 
     # ---- ending orphans ----
 
@@ -129,13 +133,14 @@ class RunRecovery:
     def _time_limit(self) -> AbstractContextManager[anyio.CancelScope]:
         return anyio.fail_after(self._node.settings.fence_wait)
 
-    async def _sealed(self, runs: Sequence[Run]) -> frozenset[RunId]:
-        """Runs whose journal is sealed: after a crash between seal and settle they are settled, not continued."""
+    async def _sealed(self, runs: Sequence[Run]) -> frozenset[RunId] | None:
+        """Runs whose journal is sealed: after a crash between seal and settle they are settled, not continued. None if
+        the journal does not answer."""
         try:
             with self._time_limit():
                 heads = await self._node.journal.heads([run.id for run in runs])
         except (StorageError, TimeoutError):
-            return frozenset()
+            return None
         return frozenset(rid for rid, head in heads.items() if head.sealed)
 
     async def _read_pages(self, runs: Sequence[Run]) -> Mapping[RunId, Sequence[Entry]]:
@@ -227,9 +232,7 @@ class RunRecovery:
     async def hand_back(self) -> None:
         """Release the leases of abandoned runs, so that any node may end them."""
         for run, intent in self._node.local.abandoned():
-            await self._node.store.transact(
-                partial(run_queue.release, me=self._node.identity, rid=run.id, epoch=run.epoch, intent=intent)
-            )
+            await self._node.store.transact(partial(run_queue.release, me=self._node.identity, left=run, intent=intent))
             self._node.local.forget_abandoned(run.id)
             await self._node.hub.announce(Wake("changed"))
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from holdfast.core.errors import StorageError
 from holdfast.core.events import Failure, RunEnded
-from holdfast.core.run import Intent
+from holdfast.core.run import OUTAGE, Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def storage_broken(error: StorageError) -> StopReason:
 
 
 def storage_failed(error: StorageError) -> Intent:
-    return Intent("failed", error=Failure(error.code, f"The output could not be stored: {error}"))
+    return Intent("failed", OUTAGE, Failure(error.code, f"The output could not be stored: {error}"))
 
 
 SHUTDOWN = StopReason("end", RunEnded("interrupted", reason="shutdown"))

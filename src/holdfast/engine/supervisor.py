@@ -21,6 +21,7 @@ from holdfast.engine.executor import Execution, ExecutorDeps
 from holdfast.engine.signals import Notifier, wait_for
 from holdfast.engine.stop_reasons import HAND_OVER, LOST, SHUTDOWN, StopReason, cancelled, over_limit
 from holdfast.engine.transactions import cancel_requests, run_queue
+from holdfast.engine.transactions.run_queue import ClaimedRun
 from holdfast.ports.store import Tx
 from holdfast.ports.wakeups import Wake
 
@@ -144,7 +145,7 @@ class Supervisor:
     async def _claim_and_start(self, runs: TaskGroup, room: int) -> bool:
         identity, connected, in_doubt = self._node.identity, self._node.local.connected, frozenset(self._in_doubt)
 
-        def work(tx: Tx) -> tuple[list[Run], frozenset[RunId], list[Run], bool]:
+        def work(tx: Tx) -> tuple[list[ClaimedRun], frozenset[RunId], list[ClaimedRun], bool]:
             # Before claiming, so that newly claimed runs are not checked.
             known = frozenset(rid for rid in in_doubt if tx.run(rid) is not None)
             unstarted = run_queue.find_unstarted(tx, identity, in_doubt)
@@ -154,13 +155,13 @@ class Supervisor:
         self._resolve_doubts(in_doubt, known)
         claimed = unstarted + claimed
         if self.draining:
-            for run in claimed:
-                await self._hand_over(run)
+            for each in claimed:
+                await self._hand_over(each)
             return False
-        for run in claimed:
-            self._start(runs, run)
-            if self._node.local.has_lost_client(run):  # while it was being claimed
-                self.stop(run.id, cancelled("disconnected"))
+        for each in claimed:
+            self._start(runs, each)
+            if self._node.local.has_lost_client(each.run):  # while it was being claimed
+                self.stop(each.run.id, cancelled("disconnected"))
         if claimed:
             await self._node.hub.announce(Wake("changed"))
         return bool(known) or (more and bool(claimed))
@@ -173,11 +174,11 @@ class Supervisor:
                 del self._in_doubt[rid]
                 self.release(rid)
 
-    async def _hand_over(self, run: Run) -> None:
+    async def _hand_over(self, claimed: ClaimedRun) -> None:
         """Requeue a run that was claimed while the node is stopping."""
         with anyio.move_on_after(self._node.settings.final_save, shield=True):
             try:
-                await Execution(run, self._deps).hand_over()
+                await Execution(claimed, self._deps).hand_over()
             except Exception as error:  # noqa: BLE001 - recovery ends it, and the others are handed over
                 self._node.outages.failed(_CLAIMING, error)
 
@@ -209,22 +210,24 @@ class Supervisor:
 
     async def start_accepted(self, run: Run) -> None:
         """Execute a run that was claimed when it was accepted; without an await, unless the node is stopping."""
+        claimed = ClaimedRun(run, may_have_written=False)
         if self._runs is not None and not self.draining:
-            self._start(self._runs, run)
+            self._start(self._runs, claimed)
             self.release(run.id)
             return
-        await self._hand_over(run)
+        await self._hand_over(claimed)
         self.release(run.id)
 
-    def _start(self, runs: TaskGroup, run: Run) -> None:
+    def _start(self, runs: TaskGroup, claimed: ClaimedRun) -> None:
         """A run that was parked and decided at once may still be finishing: its new execution waits for the old one.
 
         Ends the run's reservation: it may have been accepted into the queue and claimed from there while the store's
         answer to the acceptance is still under way."""
+        run = claimed.run
         self._in_doubt.pop(run.id, None)
         self._node.local.starting.discard(run.id)
         previous = self._executions.get(run.id)
-        execution = Execution(run, self._deps)
+        execution = Execution(claimed, self._deps)
         if previous is None:
             execution.open_first()
         self._executions[run.id] = execution

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from holdfast.core.errors import NotAllowedError, StorageError
-from holdfast.core.parts import FilePart, all_from_json
+from holdfast.core.parts import FilePart
 from holdfast.storage.postgres import search
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 from holdfast.storage.sql import tables
@@ -119,7 +119,7 @@ def _target(table: Table, row: Sequence[Any]) -> dict[str, tuple[str, Any]]:
     """Placeholder and value by column of the same row in PostgreSQL, with the derived columns that SQLite lacks."""
     cells = {name: ("%s", _value(name, value)) for name, value in zip(table.names, row, strict=True)}
     if table.name == "messages":
-        parts = all_from_json(tables.decode(row[table.names.index("parts")]))
+        parts = tables.MESSAGES.decode(row).parts
         cells["file_ids"] = ("%s", sorted({part.file_id for part in parts if isinstance(part, FilePart)}))
     if table.name in ("docs", "facts"):
         cells["words"] = ("array_to_tsvector(%s::text[])", search.words(row[table.names.index("text")]))

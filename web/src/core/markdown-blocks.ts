@@ -10,10 +10,16 @@ const FOOTNOTE = /^ {0,3}\[\^[^\]\s]+\]:/;
 const CONTAINER = /[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=\s))/y;
 const MARK = /[*_~[\]`<\n]/g;
 const FORMULA_MARK = /\$|\\[([]/g;
+const ELEMENT_MARK = /[*_~[\]`<\n|]/g;
+const LINK_MARK = /@|www\.|:\/\/|\]\(/g;
 
 /** Work is counted in characters of ordinary text, of which a slow machine parses about 200 in a millisecond. */
 const WORK_PER_BLOCK = 100;
 const WORK_PER_FORMULA_MARK = 100;
+/** Elements take longer to make, to style and to lay out than their text takes to parse: a table of single letters has
+ * one for every two characters. Counted for the whole text, of which a block may have many in a few lines. */
+const WORK_PER_ELEMENT_MARK = 10;
+const WORK_PER_LINK_MARK = 24;
 /** A character becomes up to four elements, whose layout takes longer than their parsing. */
 const WORK_PER_FORMULA_CHARACTER = 25;
 /** Each cell of a matrix takes several elements. */
@@ -26,6 +32,7 @@ const MAX_TEXT_WORK = 400_000;
 const MAX_NESTING = 100;
 /** Code is not parsed, but highlighted. */
 const CODE_PER_WORK = 4;
+const WORK_PER_CODE_BLOCK = 200;
 const WORK_PER_DIAGRAM = 4_000;
 /** A growing block that takes more work than this is rendered again only after a pause of four times its own time. */
 const MAX_FREQUENT_WORK = 4_000;
@@ -144,7 +151,7 @@ const closesMath = (line: string): boolean => line.trim() === "$$" || line.trim(
 function makeBlock(start: number, text: string, before: number): Block {
   if (before >= MAX_TEXT_WORK) return plainBlock(start, text, before);
   if (openedFence(text)) {
-    const own = readFence(text).language === "mermaid" ? WORK_PER_DIAGRAM : WORK_PER_BLOCK;
+    const own = readFence(text).language === "mermaid" ? WORK_PER_DIAGRAM : WORK_PER_CODE_BLOCK;
     const work = before + own + text.length / CODE_PER_WORK;
     return { start, text, kind: "code", work, labels: [], links: new Map(), footnotes: [] };
   }
@@ -160,13 +167,18 @@ function plainBlock(start: number, text: string, before: number): Block {
 
 /** Infinity for what takes too long. */
 function workOf(text: string): number {
-  if (text.length > MAX_BLOCK_WORK || nestsTooDeep(text)) return Infinity;
+  if (text.length > MAX_BLOCK_WORK) return Infinity;
+  const containers = countContainers(text);
+  if (containers === Infinity) return Infinity;
   const marks = text.match(MARK)?.length ?? 0;
   const formulas = text.match(FORMULA_MARK)?.length ?? 0;
   const work = WORK_PER_BLOCK + text.length + marks ** 2 / MARKS_PER_WORK + formulas * WORK_PER_FORMULA_MARK;
   if (work > MAX_BLOCK_WORK) return Infinity;
   const rendering = formulaWork(text);
-  return rendering > MAX_BLOCK_FORMULA_WORK ? Infinity : work + rendering;
+  if (rendering > MAX_BLOCK_FORMULA_WORK) return Infinity;
+  const elements = 2 * containers + (text.match(ELEMENT_MARK)?.length ?? 0);
+  const links = text.match(LINK_MARK)?.length ?? 0;
+  return work + rendering + elements * WORK_PER_ELEMENT_MARK + links * WORK_PER_LINK_MARK;
 }
 
 function formulaWork(text: string): number {
@@ -179,13 +191,16 @@ function formulaWork(text: string): number {
   return work;
 }
 
-function nestsTooDeep(text: string): boolean {
+/** How many quotes and list items begin on the lines of the text; Infinity if a line is nested too deep. */
+function countContainers(text: string): number {
+  let count = 0;
   for (let at = 0; at < text.length; at = endOfLine(text, at)) {
     CONTAINER.lastIndex = at;
     let depth = 0;
-    while (CONTAINER.test(text)) if (++depth > MAX_NESTING) return true;
+    while (CONTAINER.test(text)) if (++depth > MAX_NESTING) return Infinity;
+    count += depth;
   }
-  return false;
+  return count;
 }
 
 /** The content of a code block without its fences; the last fence may still be missing. */

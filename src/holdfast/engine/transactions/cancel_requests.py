@@ -20,8 +20,11 @@ _MAX_CANCELLED_KEYS: Final = 100  # Of one session
 
 
 def set_intent(tx: Tx, run: Run, intent: Intent) -> Run:
-    """Record how an open run is to end; the first intent wins. Text for another run is no longer added to it."""
-    return run if run.intent is not None else put_run(tx, replace(run, intent=intent, steers=None))
+    """Record how an open run is to end; the first intent wins, but not over a person's if it was an outage of storage,
+    after which the run may go on. Text for another run is no longer added to it."""
+    if run.intent is not None and not run.intent.is_outage:
+        return run
+    return put_run(tx, replace(run, intent=intent, steers=None))
 
 
 def request_cancel(tx: Tx, rid: RunId, owner: OwnerId, reason: str) -> Run:

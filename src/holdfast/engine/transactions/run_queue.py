@@ -8,7 +8,7 @@ interrupting one goes ahead.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.core import message_tree as tree
 from holdfast.core.ids import RunId
@@ -19,16 +19,22 @@ from holdfast.engine.transactions.row_access import get_message, put_run, put_se
 from holdfast.ports.store import Tx
 
 
-def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = ()) -> tuple[list[Run], bool]:
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    run: Run
+    may_have_written: bool  # Whether an earlier execution may have: if its journal is empty, output was lost
+
+
+def claim(tx: Tx, me: NodeIdentity, limit: int, connected: Collection[RunId] = ()) -> tuple[list[ClaimedRun], bool]:
     """Claim up to `limit` queued runs; also whether there may be more. A run outside the tree joins it at the head.
     `connected`: attached runs whose client is connected to this node."""
-    claimed: list[Run] = []
+    claimed: list[ClaimedRun] = []
     found = tx.claimable_runs(limit)
     for queued in found:
         if queued.lifetime == "attached" and not _is_connected(queued, me, tx.now, connected):
             continue  # its client is gone; recovery ends it
         run = queued if queued.in_tree else _join(tx, queued)
-        claimed.append(put_run(tx, with_lease(run, me, tx.now)))
+        claimed.append(ClaimedRun(put_run(tx, with_lease(run, me, tx.now)), run.started_at is not None))
     return claimed, len(found) == limit
 
 
@@ -54,18 +60,20 @@ def _join(tx: Tx, run: Run) -> Run:
 
 
 def unclaim(tx: Tx, claimed: Run, *, can_park: bool) -> None:
-    """Requeue a run of a node that is stopping, unless somebody has claimed it since."""
+    """Requeue a run of a node that is stopping, unless somebody has claimed it since. `claimed`: without `started_at`
+    if nothing of it can be in the journal."""
     run = tx.run(claimed.id)
     if run is not None and run.status == "running" and run.epoch == claimed.epoch:
         if not can_park:
             deny_open(tx, run, RESTARTED)  # stored when the stop came: nothing waits for the answer
-        put_run(tx, replace(step(run, "requeue"), lease=None))
+        put_run(tx, replace(step(run, "requeue"), lease=None, started_at=claimed.started_at))
 
 
-def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[Run]:
+def find_unstarted(tx: Tx, me: NodeIdentity, rids: Iterable[RunId]) -> list[ClaimedRun]:
     """Which of these runs were claimed when they were accepted."""
     runs = [run for rid in rids if (run := tx.run(rid)) is not None and run.status == "running" and run.epoch == 1]
-    return [run for run in runs if run.lease is not None and run.lease.holder == me.node]
+    mine = [run for run in runs if run.lease is not None and run.lease.holder == me.node]
+    return [ClaimedRun(run, may_have_written=False) for run in mine]
 
 
 def renew(tx: Tx, me: NodeIdentity, rids: Collection[RunId], connections: Collection[RunId]) -> tuple[float, list[Run]]:
@@ -74,9 +82,10 @@ def renew(tx: Tx, me: NodeIdentity, rids: Collection[RunId], connections: Collec
     return tx.now, [run for run in runs if run.id in rids and run.lease is not None and run.lease.holder == me.node]
 
 
-def release(tx: Tx, me: NodeIdentity, rid: RunId, epoch: int, intent: Intent | None) -> None:
-    """Give up the lease of a run that could not be ended; recovery seals it, as `intent` says if there is one."""
-    run = tx.run(rid)
-    if run is None or not run.is_open or run.epoch != epoch or run.lease is None or run.lease.holder != me.node:
+def release(tx: Tx, me: NodeIdentity, left: Run, intent: Intent | None) -> None:
+    """Give up the lease of a run that could not be ended; recovery seals it, as `intent` says if there is one. `left`:
+    the run as its execution left it, without `started_at` if nothing of it can be in the journal."""
+    run = tx.run(left.id)
+    if run is None or not run.is_open or run.epoch != left.epoch or run.lease is None or run.lease.holder != me.node:
         return
-    put_run(tx, replace(run, lease=None, intent=run.intent or intent))
+    put_run(tx, replace(run, lease=None, intent=run.intent or intent, started_at=left.started_at))

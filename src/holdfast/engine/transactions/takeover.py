@@ -7,7 +7,7 @@ from typing import Final
 
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
-from holdfast.core.recovery_rules import AgentAbilities, RecoveryPolicy, decide_orphan
+from holdfast.core.recovery_rules import AgentAbilities, RecoveryPolicy, decide_orphan, resumes_after
 from holdfast.core.run import Recovery, Run, step
 from holdfast.engine.transactions import notifications, steering
 from holdfast.engine.transactions.approvals import RESTARTED, deny_open
@@ -24,25 +24,27 @@ def take_over(
     seen: Iterable[Run],
     abilities: Callable[[Run], AgentAbilities],
     policy: RecoveryPolicy,
-    sealed: Collection[RunId] = (),
+    sealed: Collection[RunId] | None = (),
 ) -> list[Run]:
     """Take over orphaned runs whose epoch and lease are still as the caller saw them. Requeues those that continue
-    automatically, unless their journal is `sealed`; returns the others, now leased, to be ended."""
+    automatically, unless their journal is `sealed` (None: the journal does not answer); returns the others, now leased,
+    to be ended."""
     ours: list[Run] = []
     for before in seen:
         run = tx.run(before.id)
         if run is None or run.epoch != before.epoch or run.lease != before.lease:
             continue
-        run, agent = replace(run, intent=run.intent or before.intent), abilities(run)
+        run, agent = replace(run, intent=run.intent or before.intent, started_at=before.started_at), abilities(run)
         decision = decide_orphan(
             run, incarnation=me.incarnation, now=tx.now, agent=agent, policy=policy, holder_gone=True
         )
         if decision == "leave":
             continue
-        if decision == "continue" and run.id not in sealed:
+        if decision == "continue" and run.id not in (sealed or ()):
             if not agent.park:
                 deny_open(tx, run, RESTARTED)  # asked right before the crash: nothing waits for the answer
-            put_run(tx, replace(step(run, "requeue"), lease=None, resumes=run.resumes + 1))
+            resumes = resumes_after(run, tx.now, policy, readable=sealed is not None)
+            put_run(tx, replace(step(run, "requeue"), lease=None, intent=None, resumes=resumes))
             continue
         if run.status == "queued" and run.intent is None:  # one that never started only ends if its client left
             run = replace(run, intent=DISCONNECTED)

@@ -161,6 +161,7 @@ class SessionResponse(ResponseModel):
         differing = {
             **dict.fromkeys(chat_settings.SESSION_FIELDS),
             **chat_settings.read(session.settings, *chat_settings.SESSION_FIELDS),
+            "settings": session.settings if isinstance(session.settings, dict) else None,
             "memory": named_provider(session.settings),
             "cwd": session.cwd,
             "agent_options": session.agent_options,

@@ -97,6 +97,19 @@ STORE: Final[Sequence[str]] = (
     shared_schema.DRAFTS.format_map(_TYPES),
     shared_schema.PROMPTS.format_map(_TYPES),
     shared_schema.PERSONAS.format_map(_TYPES),
+    # What is NULL for a text that a cast would refuse, and with it the whole query.
+    """
+    CREATE OR REPLACE FUNCTION valid_json(value text) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN RETURN value::json; EXCEPTION WHEN OTHERS THEN RETURN NULL; END
+    $$;
+    CREATE OR REPLACE FUNCTION usage_numbers(value text) RETURNS double precision[] LANGUAGE plpgsql IMMUTABLE AS $$
+        DECLARE found double precision[];
+        BEGIN
+            found := translate(value, '[]', '{}')::double precision[];
+            RETURN CASE WHEN 1e15 < ANY (found) OR -1e15 > ANY (found) THEN NULL ELSE found END;
+        EXCEPTION WHEN OTHERS THEN RETURN NULL; END
+    $$;
+    """,
 )
 
 _EVENTS: Final = """(

@@ -1,13 +1,17 @@
 """SQL for approvals, tool grants and owners' settings."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 
 from holdfast.core.ids import ApprovalId, OwnerId, RunId, SessionId
 from holdfast.core.parts import Json
 from holdfast.ports.store import Approval, ToolGrant
 from holdfast.storage.sql import tables
+from holdfast.storage.sql.codecs import UNREADABLE, decode
 from holdfast.storage.sql.statements import Statements
+
+log = logging.getLogger("holdfast.storage")
 
 
 class SqlApprovalRows(Statements):
@@ -39,8 +43,15 @@ class SqlApprovalRows(Statements):
         self._db.execute(f"DELETE FROM grants WHERE {where}", owner, sid or "", tool, scope)
 
     def settings(self, owner: OwnerId) -> Mapping[str, Json]:
+        """Without those that are damaged."""
         found = self._db.fetchall("SELECT name, value FROM settings WHERE owner = ? ORDER BY name", owner)
-        return {name: json.loads(value) for name, value in found}
+        settings: dict[str, Json] = {}
+        for name, value in found:
+            try:
+                settings[name] = decode(value)
+            except UNREADABLE:
+                log.warning("the setting %s is damaged and cannot be read", name)
+        return settings
 
     def put_setting(self, owner: OwnerId, name: str, value: Json) -> None:
         if value is None:

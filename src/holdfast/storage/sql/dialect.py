@@ -45,6 +45,7 @@ class Dialect(Protocol):
     """A SELECT that has a row if a session has a match from a number on: session, number, expression."""
     matching_facts: str  # A SELECT of facts, newest first: expression, the number that they are below, owner, limit
     lock_named: str  # The end of a SELECT of runs that locks them in an order that cannot deadlock
+    used_runs: str  # What to select from to have the numbers inside the column `usage` of runs
     skip_locked: str
     """The end of a SELECT from `runs AS mine` that passes over rows which another transaction is writing."""
 
@@ -56,7 +57,7 @@ class Dialect(Protocol):
         """The text of a value inside the column `settings`, or NULL. The names are part of the statement."""
 
     def usage_number(self, n: int) -> str:
-        """A number inside the column `usage`, or NULL."""
+        """A number inside the column `usage` of `used_runs`; NULL also if that is damaged or the number absurd."""
 
     def whole(self, number: str) -> str:
         """A positive number without its fraction."""

@@ -41,7 +41,7 @@ def keep_usage(db: Dialect, condition: str, value: str) -> None:
         SELECT {key}, count(*), {totals}, sum(seconds) FROM (
             SELECT {quarter} AS ended_at, owner, {_KEPT_MODEL} AS model, {_PROJECT} AS project,
                 {db.usage_number(_NUMBERS.index("cost"))} IS NOT NULL AS billed, {_used(db)}
-            FROM runs WHERE {condition} AND usage IS NOT NULL AND ended_at IS NOT NULL
+            FROM {db.used_runs} WHERE {condition} AND usage IS NOT NULL AND ended_at IS NOT NULL
         ) AS used GROUP BY {key} ORDER BY {key}
         ON CONFLICT ({key}) DO UPDATE SET {sums}
     """
@@ -62,7 +62,7 @@ class SqlUsageRows(Statements):
         )
         runs = f"""
             SELECT {of_run[query.by]} AS key, {_MODEL} AS model, 1 AS runs, {_used(self._db)}
-            FROM runs WHERE usage IS NOT NULL AND {where}
+            FROM {self._db.used_runs} WHERE usage IS NOT NULL AND {where}
         """
         erased = f"""
             UNION ALL SELECT {of_erased[query.by]}, model, runs, {", ".join(_NUMBERS)}, seconds

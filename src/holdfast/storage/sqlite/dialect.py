@@ -46,6 +46,7 @@ class SqliteDialect:
         WHERE fact_words MATCH ? AND fact_words.rowid < ? AND facts.owner = ? ORDER BY fact_words.rowid DESC LIMIT ?
     """
     lock_named = skip_locked = ""
+    used_runs = "runs"
 
     def __init__(self, db: sqlite3.Connection, now: float, *, writes: bool) -> None:
         self.now = now
@@ -57,7 +58,8 @@ class SqliteDialect:
         return f"CASE WHEN {is_there} THEN json_extract(settings, '$.{'.'.join(path)}') END"
 
     def usage_number(self, n: int) -> str:
-        return f"json_extract(usage, '$[{n}]')"
+        number = f"json_extract(usage, '$[{n}]')"
+        return f"CASE WHEN json_valid(usage) AND {number} BETWEEN -1e15 AND 1e15 THEN {number} END"
 
     def whole(self, number: str) -> str:
         return f"CAST({number} AS INTEGER)"
