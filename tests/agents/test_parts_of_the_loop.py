@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.chat import context_window
-from holdfast.agents.chat.model_messages import answer, compose_conversation, conversation
+from holdfast.agents.chat.model_messages import ConversationBuilder, answer, compose_conversation, conversation
 from holdfast.agents.chat.overlap_trimmer import OverlapTrimmer
 from holdfast.agents.chat.requested_calls import repeats, unsettled
 from holdfast.agents.chat.system_prompt import system_prompt
@@ -222,3 +222,17 @@ async def test_a_long_conversation_is_composed_beside_the_event_loop(count: int,
     messages = Watched([one] * count)
     assert await compose_conversation(messages, {}) == conversation([one] * count, {})
     assert messages.reader == reader
+
+
+def test_a_long_conversation_is_composed_in_place() -> None:
+    """What an answer adds to a conversation does not copy what is there, so that composing stays linear; text after
+    answers without output joins one question."""
+    built = ConversationBuilder([UserMessage(("q",)), AssistantMessage((TextPart("a"),))])
+    before = built.messages
+    built.add_user(["one"], merge=False)
+    built.add_user(["two"], merge=True)
+    built.add_answer([UserMessage(("three",)), AssistantMessage((TextPart("b"),))])
+    built.add_user([], merge=False)
+    assert built.finish() is before
+    said = [message.content for message in before if isinstance(message, UserMessage)]
+    assert said == [("q",), ("one", "two", "three")]

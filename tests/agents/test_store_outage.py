@@ -95,8 +95,8 @@ class Away(Tap):
 
 
 async def test_a_store_that_is_away_for_long_lets_runs_go_on_afterwards(virtual: World) -> None:
-    """X5: with automatic continue, whatever the run was about to do when its patience ended: it completes once the store
-    is back, and each tool has run once."""
+    """X5: with automatic continue, whatever the run was about to do when its patience ended: it completes once the
+    store is back, and each tool has run once."""
     gave_up = 0
     for n in range(1, 1000):
         world, engine, effects = World(clock=VirtualClock()), EngineProxy(), list[str]()

@@ -89,9 +89,9 @@ class ScriptedModelServer:
         """Wait for request number `count`; its body."""
         return self._portal.call(self._up.asked_by, (model, job), count).json()
 
-    def closed(self, model: str, count: int = 1) -> float:
+    def closed(self, model: str, count: int = 1, job: Job = "chat") -> float:
         """Wait until the connection of that request is closed; when it was, by the monotonic clock."""
-        closed_at = self._portal.call(self._up.closed_by, (model, "chat"), count).closed_at
+        closed_at = self._portal.call(self._up.closed_by, (model, job), count).closed_at
         assert closed_at is not None
         return closed_at
 

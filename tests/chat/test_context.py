@@ -1,6 +1,7 @@
 """What reaches the model and what comes back beside words: files, summaries, titles, usage."""
 
 import base64
+import http.client
 from typing import Any
 
 import pytest
@@ -133,6 +134,19 @@ def test_a_summary_that_fails_or_does_not_end(shared: Served, up: ScriptedModelS
     assert "API key" in refused["detail"]
     shared.post(f"/api/sessions/{sid}/compact", None, 200)
     assert [len(message["summary"] or "") for message in shared.messages(sid)] == [0, 64 * 1024]
+
+
+def test_a_summary_ends_when_nobody_waits_for_it(shared: Served, up: ScriptedModelServer) -> None:
+    """The model's connection is closed as soon as the client has gone."""
+    up.play("unread", says("Woof."))
+    up.play("unread", [Head(), Hang()], job="summary")
+    sid = shared.session(title="A person's", model=f"{PROVIDER}/unread")
+    shared.turn(sid, "What do dogs say?")
+    client = http.client.HTTPConnection(*shared.address)
+    client.request("POST", f"/api/sessions/{sid}/compact", "", {"Content-Type": "application/json"})
+    up.asked("unread", job="summary")
+    client.close()
+    up.closed("unread", job="summary")
 
 
 def test_a_budget_keeps_calls_from_spending(start: Start, up: ScriptedModelServer) -> None:

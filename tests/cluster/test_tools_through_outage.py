@@ -3,10 +3,10 @@
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.chat.conftest import chat_forker, settings, up
@@ -54,8 +54,8 @@ def cluster(
 def test_runs_with_tools_wait_for_postgres(
     cluster: Cluster, journal: dict[str, Any], up: ScriptedModelServer, tmp_path: Path
 ) -> None:
-    """X5: with the journal in Redis the models' calls arrive and are journaled while the store is away, and whether they
-    may run cannot be looked up. Every run completes, and each tool has run once."""
+    """X5: with the journal in Redis the models' calls arrive and are journaled while the store is away, and whether
+    they may run cannot be looked up. Every run completes, and each tool has run once."""
     wire = cluster.wire()
     node = cluster.start(0, wire=wire)
     names = [f"outage {tmp_path.name} {n}" for n in range(RUNS)]
@@ -80,13 +80,9 @@ def test_runs_with_tools_wait_for_postgres(
     finally:
         cluster.postgres.start()
 
-    def look(rid: str) -> httpx.Response:
-        return node.http.get(f"/api/runs/{rid}")
-
     for sid, rid in begun:
-        run = until(
-            lambda rid=rid: look(rid), lambda found: found.is_success and found.json()["status"] not in OPEN
-        ).json()  # type: ignore[misc]
+        look = partial(node.http.get, f"/api/runs/{rid}")
+        run = until(look, lambda found: found.is_success and found.json()["status"] not in OPEN).json()
         assert (run["status"], run["error"]) == ("complete", None)
         assert (node.data_dir / "workspaces" / sid / "a").read_text() == "12"
         assert [part["state"] for part in node.answer(sid)["parts"] if part["type"] == "tool"] == ["done"] * 2

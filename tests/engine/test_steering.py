@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted_agent import Action, CallTool, Hang, Meet, Say, ScriptedAgent, TakeSteering
-from holdfast.core.errors import HoldfastError, KeyReusedError, NotAllowedError
+from holdfast.core.errors import HoldfastError, KeyReusedError, NotAllowedError, StorageUnavailableError
 from holdfast.core.parts import SteeredPart, TextPart
 from holdfast.core.recovery_rules import RecoveryPolicy
 from holdfast.core.run import Run, RunStatus
@@ -18,7 +18,7 @@ from holdfast.engine.transactions.steering import MAX_CHARACTERS
 from holdfast.ports.agent import Turn
 from tests.engine.checks import check_idle, check_one_end
 from tests.harness import GUARD, QUICK, AnyWorld, Running, World, asked, running
-from tests.storage_interceptors import Fuse, Hold, appends, until
+from tests.storage_interceptors import Fuse, Hold, Strike, appends, calls, until
 
 pytestmark = pytest.mark.anyio
 
@@ -139,6 +139,8 @@ async def test_a_text_that_is_being_journaled_can_no_longer_be_changed(world: An
         await until(tap.reached)
         with pytest.raises(NotAllowedError):
             await it.engine.runs.cancel(queued.id)
+        with pytest.raises(NotAllowedError):
+            await it.engine.runs.edit_queued(queued.id, [TextPart("longer")])
         await it.tick()  # nor does the sweeper end it
         assert (await it.row(queued.id)).is_open
         tap.go.set()
@@ -301,6 +303,22 @@ async def test_a_text_is_there_once_after_a_crash_at_any_call(done: bool, how: s
             break
     assert at > 20
     assert both == {"cancelled"} | ({"complete"} if how == "end" else set())
+
+
+async def test_a_store_that_fails_at_a_taken_text_fails_no_run(world: AnyWorld) -> None:
+    """E3: ending the turn of a text that the journal has, or is about to have, is tried again later."""
+    error = StorageUnavailableError("away")
+    for skipped in (0, 1):  # before the text is taken, and after it is journaled
+        tap = Strike(calls("store.transact", "_finish_steering"), error, arms=appends("message.steered"))
+        tap.armed = not skipped
+        async with running(ScriptedAgent(steps), world, tap=tap) as it:
+            run = await it.send_to_gate(text="first")
+            await steer(it, run, "shorter")
+            it.release("here")
+            assert (await it.ended(run.id)).status == "complete"
+            assert tap.struck.is_set()
+            assert added(await it.answer(run)) == ["shorter"]
+            await check_idle(it, run)
 
 
 async def test_a_run_that_is_settled_twice_releases_its_texts_once(world: AnyWorld) -> None:

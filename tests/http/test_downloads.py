@@ -11,8 +11,9 @@ from holdfast.server.downloads import Download
 
 
 @pytest.mark.parametrize("first", [b"the beginning", b""])
-def test_what_is_erased_while_it_is_sent_never_looks_complete(first: bytes) -> None:
-    """Before the first chunk that is an error response, and later the connection is aborted; neither is a bug."""
+def test_what_is_erased_while_it_is_sent_never_looks_complete(first: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Before the first chunk that is an error response, and later the connection is aborted and the log says why;
+    neither is a bug."""
     sent: list[Message] = []
     aborted: list[None] = []
 
@@ -30,13 +31,20 @@ def test_what_is_erased_while_it_is_sent_never_looks_complete(first: bytes) -> N
 
     async def check() -> None:
         download = Download(chunks(), "file", {})
-        scope = {"type": "http", "extensions": {"holdfast.abort": lambda: aborted.append(None)}}
+        scope = {
+            "type": "http",
+            "path": "/share/secret",
+            "extensions": {"holdfast.abort": lambda: aborted.append(None)},
+        }
         await download(scope, receive, send)
 
     if first:
         anyio.run(check)
         assert [message.get("body") for message in sent] == [None, first]
         assert aborted
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert line.startswith("the download of /share/… broke off: ")
+        assert "msg_1" in line
     else:
         with pytest.raises(HoldfastError):
             anyio.run(check)

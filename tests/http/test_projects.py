@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.core.project import MAX_PROJECTS
 from tests.http.client import Served, import_lines
 from tests.http.conftest import Start
 from tests.http.streams import GUARD, until
@@ -54,6 +55,39 @@ def test_a_request_that_is_out_of_range_names_the_field(server: Served, body: An
     before = names(server)
     assert server.call("POST", "/api/projects", body, 422)["field"] == field
     assert names(server) == before
+
+
+def test_changes_at_the_same_time_are_both_made(start: Start) -> None:
+    """P4: a change without If-Match never fails because another one came in between."""
+    server = start()
+    project(server, "Both", temperature=0.5)
+    server.order(hold=["store", "amend"])
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(lambda: server.http.patch("/api/projects/Both", json={"top_p": 0.5}))
+        server.order(held=["store", "amend"])
+        server.call("DELETE", "/api/projects/Both/files/file_no", expect=200)
+        server.order(release=["store", "amend"])
+        assert asked.result().status_code == 200, asked.result().text
+    assert (server.get("/api/projects/Both")["temperature"], asked.result().json()["top_p"]) == (0.5, 0.5)
+
+
+def test_a_session_makes_no_project_that_could_not_be_created(start: Start) -> None:
+    """A blank name is refused, and so is one project too many; sessions of projects that exist still come in."""
+    server = start()
+    sid = server.session(project="First")
+    exported = server.http.get(f"/api/sessions/{sid}/export").content
+    for answer in (
+        server.call("POST", "/api/sessions", {"project": "  "}, 422),
+        server.call("PATCH", f"/api/sessions/{sid}", {"project": "  "}, 422),
+    ):
+        assert answer["field"] == "project"
+    import_lines(server, exported.replace(b'"project":"First"', b'"project":"  "').replace(b"ses_", b"seb_"))
+    assert names(server) == ["First"]
+    lines = [exported.replace(b"First", b"P%d" % n).replace(b"ses_", b"s%d_" % n) for n in range(MAX_PROJECTS - 1)]
+    import_lines(server, b"".join(lines))
+    assert server.call("POST", "/api/sessions", {"project": "Last"}, 429)["type"] == "quota-exceeded"
+    assert server.call("PATCH", f"/api/sessions/{sid}", {"project": "Last"}, 429)["type"] == "quota-exceeded"
+    server.session(project="First")
 
 
 def test_names_are_unique_and_unknown_projects_are_not_found(server: Served) -> None:
@@ -146,6 +180,22 @@ def test_a_deletion_goes_on_after_a_crash(start: Start, delete_chats: bool, poin
     until(lambda: look_at(server, sids), lambda found: all_gone(found, delete_chats))
     assert names(server) == ["Other"]
     assert server.get(f"/api/sessions/{other}")["project"] == "Other"
+
+
+def test_a_fork_says_which_project_it_has(start: Start) -> None:
+    """P7: forked while its project is being deleted, the answer has no project, as what is stored."""
+    server = start()
+    sid = server.session(project="Gone")
+    server.turn(sid, [{"say": "hello"}])
+    server.order(hold=["store", "advance"])
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(lambda: server.http.delete("/api/projects/Gone"))
+        server.order(held=["store", "advance"])
+        fork = server.post(f"/api/sessions/{sid}/fork", {"message_id": server.messages(sid)[-1]["id"]}, 201)
+        assert fork["project"] is None
+        assert server.look(fork["id"])["project"] is None
+        server.order(release=["store", "advance"])
+        assert asked.result().status_code == 204
 
 
 def look_at(server: Served, sids: list[str]) -> list[httpx.Response]:

@@ -1,11 +1,14 @@
 """Share links over HTTP: who can open them, what the responses say, and that nothing leaks."""
 
+import http.client
+import json
 import re
 from typing import Any
 
 import httpx
 import pytest
 
+from holdfast.engine.shares import MAX_CREATING
 from tests.http.client import Served
 from tests.http.conftest import Start
 
@@ -95,6 +98,37 @@ def test_links_that_do_not_work_are_answered_alike(server: Served) -> None:
         assert "noindex" in answer.headers["x-robots-tag"]
     assert server.get("/api/shares")["items"] == []
     server.refused("not-found", "DELETE", f"/api/shares/{revoked['id']}")
+
+
+def test_a_link_whose_file_is_lost_is_not_available(start: Start) -> None:
+    """E3: the page says so, as for links that have ended, and the log has no exception."""
+    server = start()
+    path = shared(server, chat(server))["path"]
+    for file in (server.data_dir / "files").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    assert [server.http.request(method, path, headers=PAGE).status_code for method in ("GET", "HEAD")] == [404, 404]
+    assert "Exception" not in server.complaints
+
+
+def test_large_shares_delay_no_others(start: Start) -> None:
+    """E3, L6: others are created meanwhile, and one whose client has left ends."""
+    server = start()
+    sid = chat(server)
+    server.order(hold=["journal", "read"])
+    body = json.dumps({"kind": "recording"})
+    clients = [http.client.HTTPConnection(*server.address) for _ in range(MAX_CREATING)]
+    for client in clients:
+        client.request("POST", f"/api/sessions/{sid}/shares", body, {"Content-Type": "application/json"})
+        server.order(held=["journal", "read"])
+        if client is clients[0]:
+            shared(server, sid)
+    for client in clients:
+        client.close()
+    shared(server, sid)
+    server.order(release=["journal", "read"])
+    shared(server, sid, kind="recording")
+    assert [share["kind"] for share in server.get("/api/shares")["items"]] == ["recording", "text", "text"]
 
 
 def test_links_are_listed_by_page(server: Served) -> None:

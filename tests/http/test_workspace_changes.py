@@ -133,6 +133,26 @@ def test_a_link_is_not_editable(files: Workspace) -> None:
     assert (refused.status_code, refused.json()["type"]) == (409, "path-refused")
 
 
+def test_conditions_mean_what_http_says(files: Workspace) -> None:
+    """RFC 9110: what is created is 201, what exists is 412, `*` and lists match, weak ETags do not, and the new ETag is
+    a header too."""
+
+    def put(path: str, **headers: str) -> httpx.Response:
+        url = f"/api/sessions/{files.sid}/workspace/content"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return files.server.http.put(url, params={"path": path}, json={"text": "new"}, headers=named)
+
+    created = put("a.txt", If_None_Match="*")
+    assert (created.status_code, created.headers["etag"]) == (201, created.json()["etag"])
+    again = put("a.txt", If_None_Match="*")
+    assert (again.status_code, again.json()["type"]) == (412, "path-exists")
+    assert put("a.txt", If_Match="*").status_code == 200
+    saved = put("a.txt", If_Match=f'"x", {etag(files, "a.txt")}')
+    assert (saved.status_code, saved.headers["etag"]) == (200, etag(files, "a.txt"))
+    assert put("a.txt", If_Match=f"W/{etag(files, 'a.txt')}").status_code == 412
+    assert put("none.txt", If_Match="*").status_code == 412
+
+
 def test_the_second_of_two_writers_gets_both_versions(files: Workspace) -> None:
     """A version that is not the current one is refused with the current text and ETag, by which it can be replaced."""
     path = files.write("a.txt", b"old")
@@ -149,9 +169,9 @@ def test_the_second_of_two_writers_gets_both_versions(files: Workspace) -> None:
     path.unlink()
     refused = change(files, SAVE, "a.txt", etag=first)
     assert (refused.status_code, refused.json()["etag"], refused.json()["text"]) == (412, None, None)
-    assert change(files, "save-new", "a.txt", text="again").status_code == 200
+    assert change(files, "save-new", "a.txt", text="again").status_code == 201
     exists = change(files, "save-new", "a.txt")
-    assert (exists.status_code, exists.json()["type"]) == (409, "path-exists")
+    assert (exists.status_code, exists.json()["type"]) == (412, "path-exists")
     assert path.read_bytes() == b"again"
 
 
@@ -259,7 +279,8 @@ def test_nothing_is_overwritten(files: Workspace) -> None:
     for target in ("a.txt", "dir", "empty", "link"):
         for what in ("save-new", CREATE, FOLDER, UPLOAD):
             found = change(files, what, target)
-            assert (found.status_code, found.json()["type"]) == (409, "path-exists"), (what, target, found.text)
+            status = 412 if what == "save-new" else 409
+            assert (found.status_code, found.json()["type"]) == (status, "path-exists"), (what, target, found.text)
         for source in ("b.txt", "dir", "empty", "link"):
             found = change(files, MOVE, source, to=target)
             assert found.status_code == 409, (source, target, found.text)

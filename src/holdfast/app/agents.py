@@ -13,7 +13,7 @@ from anyio.abc import TaskStatus
 from holdfast.agents.acp.program import AcpLimits
 from holdfast.agents.chat import context_window
 from holdfast.agents.chat.agent import ChatAgent
-from holdfast.agents.chat.model_messages import compose_conversation
+from holdfast.agents.chat.model_messages import beside_loop, conversation
 from holdfast.agents.chat.summary_and_title import ModelSummarizer, ModelTitler, ask
 from holdfast.agents.chat.workspaces import WORKSPACES
 from holdfast.agents.direct_agent import DirectAgent
@@ -27,6 +27,7 @@ from holdfast.app.tool_admin import AppToolAdmin, mcp_servers
 from holdfast.config import Config
 from holdfast.core import chat_settings
 from holdfast.core.ids import SessionId
+from holdfast.core.model_input import ModelInput
 from holdfast.core.parts import FilePart
 from holdfast.core.session import Session
 from holdfast.engine.titles import FirstWords
@@ -160,6 +161,7 @@ class ModelHelpers:
         self._engine_proxy = engine_proxy
         self._titles = titles
         self._own_agents = own_agents
+        self._measuring = anyio.CapacityLimiter(2)  # Each holds all messages of a session in memory
 
     async def summarizer(self, sid: SessionId) -> Summarizer:
         session = (await self._engine_proxy.engine.sessions.get(sid)).session
@@ -174,15 +176,20 @@ class ModelHelpers:
         return FirstWords() if model.info.provider in _SMALL_MODEL_PROVIDERS else ModelTitler(model)
 
     async def context_usage(self, sid: SessionId) -> tuple[str, int, int | None]:
+        async with self._measuring:
+            return await self._measure_context(sid)
+
+    async def _measure_context(self, sid: SessionId) -> tuple[str, int, int | None]:
         engine = self._engine_proxy.engine
         session, past = await engine.messages.model_input(sid)
         recorded = await engine.projects.settings_of(session)
         system = chat_settings.of_session(session, await engine.preferences.settings(), recorded).get("system")
         model = await self._models.find(session.model)
-        messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
-        text = context_window.estimate_text((system or "") + (past.summary or ""))
-        used = text + context_window.estimate_messages(await compose_conversation(messages, {}))
-        return model.info.id, used, model.info.context
+        return (
+            model.info.id,
+            await beside_loop(past.messages, partial(_estimate, past, system or "")),
+            model.info.context,
+        )
 
     async def fact_extractor(self, model_id: str | None) -> "Ask | None":
         """None for a small or missing model: rules then extract better."""
@@ -191,6 +198,13 @@ class ModelHelpers:
         except AgentError:
             return None
         return None if model.info.provider in _SMALL_MODEL_PROVIDERS else partial(ask, model)
+
+
+def _estimate(past: ModelInput, system: str) -> int:
+    """Tokens that the model would be shown, without attachments, which are not read for this."""
+    messages = [replace(m, parts=tuple(p for p in m.parts if not isinstance(p, FilePart))) for m in past.messages]
+    text = context_window.estimate_text(system + (past.summary or ""))
+    return text + context_window.estimate_messages(conversation(messages, {}))
 
 
 # ---- agents of commands that execute nothing ----

@@ -7,8 +7,8 @@ values were checked by the API that accepted it (`server.schemas.base`, `server.
 is sent: `models.dialects`; which memory counts: `engine.transactions.memory`.
 """
 
-from collections.abc import Mapping
-from typing import Final, Literal, TypeGuard, get_args
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, TypeGuard, get_args
 
 from holdfast.core.memory_ledger import OFF
 from holdfast.core.parts import Json
@@ -74,6 +74,17 @@ def defaults(session: Session, preferences: Mapping[str, Json]) -> dict[str, Jso
     if session.is_from_api:
         return {}
     return read(preferences.get(DEFAULTS), *SESSION_FIELDS, "system", "memory")
+
+
+def with_settings(fields: Mapping[str, Any], settings: Json, names: Collection[str]) -> dict[str, Any]:
+    """Moves those of the fields of a session or project that have these names into its settings; None removes one."""
+    given = {name: value for name, value in fields.items() if name in names}
+    if not given:
+        return dict(fields)
+    rest = {name: value for name, value in fields.items() if name not in given}
+    kept = {name: value for name, value in (settings or {}).items() if name not in given}
+    named = {name: value for name, value in given.items() if value is not None}
+    return {**rest, "settings": {**kept, **named} or None}
 
 
 def project_of(settings: Json) -> Json:

@@ -69,8 +69,7 @@ class RecordedOutput:
         if isinstance(event, ToolFinished):
             await self._touch_session()
         elif isinstance(event, MessageSteered):
-            with suppress(StorageError):  # the end of this run ends the message's turn too
-                await self._finish_steering([event.id])
+            await self._finish_steering([event.id])
 
     async def take_steering(self, known: Collection[MessageId]) -> Sequence[MessageSteered]:
         run, store, retry = self._run, self._node.store, self._node.retry_storage
@@ -82,9 +81,9 @@ class RecordedOutput:
         return taken
 
     async def _finish_steering(self, journaled: Collection[MessageId]) -> None:
-        """End the turns of messages that the journal has. Shielded: a cancel in between would leave them to the
-        sweeper."""
-        with anyio.move_on_after(self._node.settings.final_save, shield=True):
+        """End the turns of messages that the journal has. If that fails, the next step or the end of this run does it.
+        Shielded: a cancel in between would leave them to the sweeper."""
+        with anyio.move_on_after(self._node.settings.final_save, shield=True), suppress(StorageError):
             ended = await self._node.store.transact(lambda tx: steering.finish(tx, self._run.id, journaled))
             await self._node.hub.announce(Wake("changed"))
             await self._end_runs(ended)

@@ -77,7 +77,8 @@ class Projects:
 
     async def create(self, name: str, owner: OwnerId = LOCAL, **fields: Any) -> ProjectView:
         await require_space(self._node, value_size(fields))
-        project = Project(ProjectId(self._node.ids.new("prj")), owner, name, 0.0, 0.0, **fields)
+        given = projects.with_settings(fields, None)
+        project = Project(ProjectId(self._node.ids.new("prj")), owner, name, 0.0, 0.0, **given)
         return await self._node.transact(lambda tx: projects.view(tx, projects.create(tx, project)), wake_queue=False)
 
     async def add_imported(

@@ -5,10 +5,10 @@ link reads it: no login is asked for. What is erased when: `engine.retention`.""
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import BinaryIO, Final
 
-import anyio
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 
 from holdfast.core.errors import (
     BrokenSequenceError,
@@ -42,6 +42,7 @@ from holdfast.engine.transactions.row_access import get_message, get_run, get_se
 from holdfast.ports.store import PathEntry, StoredFile, Tx
 
 MEDIA_TYPE: Final = "text/html"
+MAX_CREATING: Final = 4  # At once; they take turns to render
 _OPENED_EVERY: Final = 60.0  # Seconds between two times that are recorded of a share being opened
 _PAGE: Final = 1000  # Events that are read at once
 _PAGE_BYTES: Final = MIB
@@ -75,8 +76,8 @@ class Shares:
     _messages: Messages
     _attachments: Attachments
     _export: ExportImport
-    _creating: anyio.Lock = field(default_factory=anyio.Lock)
-    """A small request renders much: one at a time."""
+    _creating: CapacityLimiter = field(default_factory=partial(CapacityLimiter, MAX_CREATING))
+    """A small request renders much, and a recording is in memory while it is."""
 
     async def create(self, sid: SessionId, request: ShareRequest, token_digest: str, owner: OwnerId = LOCAL) -> Share:
         """Share what the chat shows now. An answer that is still being written is left out."""

@@ -100,8 +100,10 @@ def decide_access(
 
 
 def loggable_path(path: str) -> str:
-    """The path as it may be logged: that of a share link is a secret."""
-    return f"{SHARES}…" if path.startswith(SHARES) else path
+    """The path as it may be logged: the token of a share link is a secret, also in an address that was put together
+    wrongly."""
+    before, found, _ = path.partition(SHARES)
+    return f"{before}{SHARES}…" if found else path
 
 
 def _needs_no_login(facts: RequestFacts) -> bool:

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_ETAG: Final = re.compile(r'"[^"]*"')
+_ETAG: Final = re.compile(r'(W/)?("[^"]*")')
 
 
 class UnsatisfiableRangeError(Exception):
@@ -32,4 +32,10 @@ def has_etag(if_none_match: str | None, etag: str) -> bool:
     """Whether the client has the file with this ETag already. Proxies that compress make ETags weak (`W/`), which does
     not matter here (RFC 9110, section 13.1.2)."""
     named = (if_none_match or "").strip()
-    return named == "*" or etag in _ETAG.findall(named)
+    return named == "*" or any(found == etag for _, found in _ETAG.findall(named))
+
+
+def matches_etag(if_match: str, etag: str) -> bool:
+    """Whether a change of the version with this ETag is asked for. A weak ETag matches none (section 13.1.1)."""
+    named = if_match.strip()
+    return named == "*" or ("", etag) in _ETAG.findall(named)

@@ -7,8 +7,6 @@ import anyio
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
-from holdfast.core.errors import HoldfastError
-
 T = TypeVar("T")
 
 
@@ -22,12 +20,12 @@ async def wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> Non
 async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T:
     """The result of the work. It is cancelled if the client disconnects, which raises HTTPException."""
     results: list[T] = []
-    failed: HoldfastError | None = None
+    failed: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_disconnect, receive, tasks.cancel_scope)
         try:
             results.append(await work())
-        except HoldfastError as error:  # raised outside the task group, which would wrap it
+        except Exception as error:  # noqa: BLE001 - raised outside the task group, which would wrap it
             failed = error
         tasks.cancel_scope.cancel()
     if failed is not None:

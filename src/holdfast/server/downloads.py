@@ -1,5 +1,6 @@
 """Downloads: streams the output of a generator as a file that browsers save."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from urllib.parse import quote
@@ -9,8 +10,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
+from holdfast.server.access_rules import loggable_path
 from holdfast.server.disconnects import wait_for_disconnect
 from holdfast.server.event_stream import abort_connection
+
+log = logging.getLogger(__name__)
 
 
 class Download(Response):
@@ -45,6 +49,7 @@ class Download(Response):
                     async for chunk in chunks:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
                     await send({"type": "http.response.body", "body": b""})
-                except (EOFError, HoldfastError):
+                except (EOFError, HoldfastError) as error:
+                    log.warning("the download of %s broke off: %s", loggable_path(scope["path"]), error)
                     abort_connection(scope)
                 tasks.cancel_scope.cancel()

@@ -63,6 +63,7 @@ TITLES: Final[Mapping[int, str]] = {
     500: "Internal server error",
     502: "Model or tool failed",
     503: "Temporarily unavailable",
+    504: "Timed out",
     507: "Storage full",
 }
 RETRY_AFTER: Final = 2  # Seconds after which a client should retry when storage is unavailable
@@ -114,9 +115,11 @@ _HTTP_CODES: Final = {
     403: "forbidden",
     404: "not-found",
     405: "method-not-allowed",
+    408: "timeout",
     413: "too-large",
     415: "unsupported-type",
     416: "range-not-satisfiable",
+    504: "timeout",
 }
 
 _NO_CALL: Final = {

@@ -35,6 +35,7 @@ const TIMEOUT_MS = 30_000;
 /** The server answers a cancel within two seconds. */
 const CANCEL_TIMEOUT_MS = 8000;
 /** A program has a minute to start, and another one to open a session. */
+const SUMMARY_TIMEOUT_MS = 310_000;
 const AGENT_TEST_TIMEOUT_MS = 150_000;
 /** The `Date` header has whole seconds: half a second is lost on average. */
 const DATE_HEADER_LOSS_MS = 500;
@@ -180,7 +181,8 @@ export class Api {
   undo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/undo`);
   redo = (sid: string) => this.post<Session>(`/api/sessions/${sid}/redo`);
   generateTitle = (sid: string) => this.post<Session>(`/api/sessions/${sid}/title`);
-  compact = (sid: string) => this.post<Session>(`/api/sessions/${sid}/compact`);
+  compact = (sid: string) =>
+    this.call<Session>("POST", `/api/sessions/${sid}/compact`, undefined, {}, SUMMARY_TIMEOUT_MS);
   fork = (sid: string, message_id: string, key: string) =>
     this.post<Session>(`/api/sessions/${sid}/fork`, { message_id }, key);
   send = (sid: string, body: api.StartRunRequest, key: string) => this.startRun(`/api/sessions/${sid}/runs`, body, key);

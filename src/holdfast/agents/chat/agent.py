@@ -18,6 +18,7 @@ from holdfast.agents.chat.model_messages import (
     Attached,
     answer,
     ask_to_continue,
+    beside_loop,
     compose_conversation,
     with_answer,
 )
@@ -174,12 +175,12 @@ class _ChatLoop:
             self.input = await self.agent.history.reload(self.turn)
         request = await self._compose()
         window = self.model.info, self.agent.limits.compact_at
-        if not context_window.is_nearly_full(request, *window):
+        if not await beside_loop(request.messages, lambda: context_window.is_nearly_full(request, *window)):
             return request
         if not self.compacted:
             await self._compact()
             request = await self._compose()
-        return context_window.fit_request(request, *window)
+        return await beside_loop(request.messages, lambda: context_window.fit_request(request, *window))
 
     async def _compact(self) -> None:
         """Summarize earlier turns, once per execution: a second summary would save nothing. If that fails, the run

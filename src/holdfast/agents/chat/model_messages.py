@@ -1,10 +1,11 @@
 """Converts stored messages into model messages, with the same code for a live run and a resumed one. Which messages are
 sent: `core.model_input`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from anyio import to_thread
 
@@ -35,39 +36,76 @@ NOT_RUN = "This call was not run."
 ABANDONED: Final[Mapping[str, Json]] = {}
 """Closes a reasoning block that was cut off: later reasoning begins a new block, and no provider accepts half a one."""
 
+T = TypeVar("T")
+
 _MANY: Final = 1000  # Messages, which take 5 to 10 ms
 Attached = Mapping[FileId, Media | str]  # Attachments read for the model; a string says why one could not be read
 
 
+async def beside_loop(messages: Sized, work: Callable[[], T]) -> T:
+    """The result of `work`, which is done in a thread if it has many messages to go through."""
+    return work() if len(messages) < _MANY else await to_thread.run_sync(work, abandon_on_cancel=True)
+
+
 async def compose_conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:
     """`conversation`, of many messages beside the event loop."""
-    if len(messages) < _MANY:
-        return conversation(messages, files)
-    return await to_thread.run_sync(conversation, messages, files, abandon_on_cancel=True)
+    return await beside_loop(messages, partial(conversation, messages, files))
 
 
 def conversation(messages: Sequence[Message], files: Attached) -> list[ChatMessage]:
     """Earlier messages without their reasoning: providers want it back only within a turn, which includes a client's
     results for its own tools."""
-    result: list[ChatMessage] = []
+    built = ConversationBuilder()
     for at, message in enumerate(messages):
         if message.role == "user":
             before = messages[at - 1] if at else None
             sent_apart = before is not None and before.role == "user" and before.id == message.parent_id
-            _add_user(result, _content(message.parts, files), merge=not sent_apart)
+            built.add_user(_content(message.parts, files), merge=not sent_apart)
         else:
             results = _client_results(messages, at + 1)
-            result = with_answer(result, answer(message.parts, files, reasoning=bool(results), results=results))
-    return result
+            built.add_answer(answer(message.parts, files, reasoning=bool(results), results=results))
+    return built.finish()
 
 
-def with_answer(messages: list[ChatMessage], found: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """`messages` and an answer to them. One that begins with what the user added, because its first step had no output,
-    extends the question: roles must alternate."""
-    if found and isinstance(found[0], UserMessage):
-        _add_user(messages, found[0].content, merge=True)
-        found = found[1:]
-    return [*messages, *found]
+def with_answer(messages: Sequence[ChatMessage], found: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """`messages` and an answer to them."""
+    built = ConversationBuilder(messages)
+    built.add_answer(found)
+    return built.finish()
+
+
+class ConversationBuilder:
+    """Collects model messages in time linear in their number. Their roles must alternate: what the user says after an
+    answer that had no output joins the question before it."""
+
+    def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
+        self.messages: list[ChatMessage] = []
+        self._question: list[str | Media] = []  # Of the user message at the end, while it may grow
+        self.add_answer(messages)
+
+    def add_user(self, content: Sequence[str | Media], *, merge: bool) -> None:
+        """Messages that a client sent one after another are not to be merged."""
+        if content and not merge:
+            self._close_question()
+        self._question += content
+
+    def add_answer(self, found: Sequence[ChatMessage]) -> None:
+        """One that begins with what the user added, because its first step had no output, extends the question."""
+        for at, message in enumerate(found):
+            if isinstance(message, UserMessage):
+                self.add_user(message.content, merge=at == 0)
+            else:
+                self._close_question()
+                self.messages.append(message)
+
+    def finish(self) -> list[ChatMessage]:
+        self._close_question()
+        return self.messages
+
+    def _close_question(self) -> None:
+        if self._question:
+            self.messages.append(UserMessage(tuple(self._question)))
+            self._question = []
 
 
 def _client_results(messages: Sequence[Message], start: int) -> Mapping[str, ToolPart]:
@@ -91,7 +129,7 @@ def answer(
     among `files` that the tools returned. What the user added is a message between the steps.
 
     `results` holds the results that a client sent later."""
-    result: list[ChatMessage] = []
+    built = ConversationBuilder()
     for step in _steps([_with_result(part, results) for part in parts]):
         content: list[TextPart | ReasoningPart | ToolCall] = []
         tool_messages: list[ToolMessage] = []
@@ -106,14 +144,14 @@ def answer(
                         content.append(call)
                         tool_messages.append(replace(_tool_message(part), images=_images(part.call_id, step, files)))
                 case SteeredPart(_, text):
-                    _add_user(result, [text], merge=True)
+                    built.add_user([text], merge=True)
                 case FilePart() | RememberedPart() | PlanPart():
                     pass
                 case _:
                     assert_never(part)
         if any(not isinstance(part, ReasoningPart) for part in content):
-            result += [AssistantMessage(tuple(content)), *tool_messages]
-    return result
+            built.add_answer([AssistantMessage(tuple(content)), *tool_messages])
+    return built.finish()
 
 
 def _with_result(part: Part, results: Mapping[str, ToolPart]) -> Part:
@@ -178,15 +216,6 @@ def _content(parts: Sequence[Part], files: Attached) -> list[str | Media]:
         elif isinstance(part, FilePart):
             content.append(files.get(part.file_id, f"[The file {part.name!r} could not be read.]"))
     return content
-
-
-def _add_user(messages: list[ChatMessage], content: Sequence[str | Media], *, merge: bool) -> None:
-    """`merge`: join it with a user message before it, because the answer between them had no output and roles must
-    alternate. Messages that a client sent one after another stay as they are."""
-    if merge and messages and isinstance(messages[-1], UserMessage):
-        messages[-1] = UserMessage((*messages[-1].content, *content))
-    elif content:
-        messages.append(UserMessage(tuple(content)))
 
 
 def ask_to_continue(messages: Sequence[ChatMessage], model: ModelInfo) -> tuple[ChatMessage, ...]:

@@ -227,7 +227,7 @@ def _not_later_than_now(tx: Tx, messages: Sequence[Message]) -> list[Message]:
 
 def edit_queued(tx: Tx, rid: RunId, owner: OwnerId, parts: tuple[Part, ...]) -> Accepted:
     run = get_run(tx, rid, owner)
-    if run.status != "queued" or run.in_tree:
+    if run.status != "queued" or run.in_tree or run.intent is not None:  # canceled, or taken by a running answer
         raise NotAllowedError("edit the queued message", "it is no longer waiting in the queue")
     check_files(tx, parts, owner)
     earlier = get_message(tx, run.user_message_id)

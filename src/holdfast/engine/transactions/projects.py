@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from holdfast.core import chat_settings
 from holdfast.core.errors import (
     InvalidInputError,
     NotAllowedError,
@@ -32,8 +33,15 @@ class ProjectView:
 def name_for(tx: Tx, owner: OwnerId, name: str | None) -> str | None:
     """The project that a session with this name belongs to: a new project if there is none with the name, the renamed
     one if it had the name a moment ago, and none if it is being deleted."""
-    if not name:
-        return name
+    if name and tx.project_named(owner, name) is None:
+        _check_new(tx, owner, name, "project")
+    return adopted_name(tx, owner, name)
+
+
+def adopted_name(tx: Tx, owner: OwnerId, name: str | None) -> str | None:
+    """`name_for` of a session from elsewhere, which is stored whatever the number of projects. A blank name is none."""
+    if not name or not name.strip():
+        return None
     project = tx.project_named(owner, name)
     if project is None:
         pid = ProjectId(derived_id("prj", owner, name, repr(tx.now)))
@@ -41,6 +49,14 @@ def name_for(tx: Tx, owner: OwnerId, name: str | None) -> str | None:
         _changed(tx, owner)
         return name
     return None if project.removal is not None else project.name
+
+
+def _check_new(tx: Tx, owner: OwnerId, name: str, field: str) -> None:
+    """InvalidInputError, of `field`: the name is blank. QuotaExceededError: there are too many projects."""
+    if not name.strip():
+        raise InvalidInputError(field, "must not be empty")
+    if tx.count_projects(owner) >= MAX_PROJECTS:
+        raise QuotaExceededError("projects", MAX_PROJECTS, "Delete some first.")
 
 
 def require_name(tx: Tx, owner: OwnerId, name: str) -> str:
@@ -98,11 +114,13 @@ def view(tx: Tx, project: Project) -> ProjectView:
     return ProjectView(project, chats, tx.project_files(project.id))
 
 
+def with_settings(fields: Mapping[str, Any], settings: Json) -> dict[str, Any]:
+    """The fields of a project, with those that are settings in its settings."""
+    return chat_settings.with_settings(fields, settings, chat_settings.SESSION_FIELDS)
+
+
 def create(tx: Tx, project: Project) -> Project:
-    if not project.name.strip():
-        raise InvalidInputError("name", "must not be empty")
-    if tx.count_projects(project.owner) >= MAX_PROJECTS:
-        raise QuotaExceededError("projects", MAX_PROJECTS, "Delete some first.")
+    _check_new(tx, project.owner, project.name, "name")
     _check_free(tx, project.owner, project.name)
     project = replace(project, created_at=tx.now, updated_at=tx.now)
     tx.put_project(project)
@@ -121,6 +139,7 @@ def add_imported(tx: Tx, project: Project, files: Sequence[FileId]) -> None:
 def amend(tx: Tx, pid: str, owner: OwnerId, if_version: int | None, fields: Mapping[str, Any]) -> Project:
     """Change a project. A new name counts at once; its chats are moved to it by `project_moves`."""
     project = get(tx, pid, owner, if_version)
+    fields = with_settings(fields, project.settings)
     name = fields.get("name", project.name)
     if name != project.name:
         if project.former_name is not None:

@@ -2,12 +2,12 @@
 parallel edits the first wins if the client sent the session's version (`row_access.get_session`: the other is refused);
 without one, as in the page, both are applied and the last wins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
-from holdfast.core.chat_settings import PERSONA, SESSION_FIELDS
 from holdfast.core.edited_answers import edited_answer, with_text
 from holdfast.core.errors import InvalidInputError, NotAllowedError, SessionBusyError
 from holdfast.core.ids import MessageId, OwnerId, RunId, SessionId
@@ -27,7 +27,7 @@ from holdfast.engine.transactions.row_access import (
 from holdfast.ports.store import Change, RunQuery, Tx
 
 _ALL = 1_000_000_000
-_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options", PERSONA, *SESSION_FIELDS})
+_SETTING_FIELDS = frozenset({"memory", "cwd", "agent_options", chat_settings.PERSONA, *chat_settings.SESSION_FIELDS})
 """Settings of a session that the API has fields for."""
 
 
@@ -39,7 +39,10 @@ class Edited:
 
 def create(tx: Tx, session: Session) -> Session:
     """A new session. It is without a project if the one that it names is being deleted."""
-    session = replace(session, project=projects.name_for(tx, session.owner, session.project))
+    return _add(tx, replace(session, project=projects.name_for(tx, session.owner, session.project)))
+
+
+def _add(tx: Tx, session: Session) -> Session:
     tx.put_session(session)
     memory.follow(tx, session)
     tx.add_change(Change("session.changed", session.owner, session.id))
@@ -56,15 +59,9 @@ def find_created(tx: Tx, sid: SessionId, owner: OwnerId) -> Session | None:
     return None if session is None else get_session(tx, sid, owner)
 
 
-def with_settings(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
-    """Moves the settings that may be given as fields of their own into the settings; None removes one."""
-    given = {name: value for name, value in fields.items() if name in _SETTING_FIELDS}
-    if not given:
-        return fields
-    rest = {name: value for name, value in fields.items() if name not in given}
-    kept = {name: value for name, value in (settings or {}).items() if name not in given}
-    named = {name: value for name, value in given.items() if value is not None}
-    return {**rest, "settings": {**kept, **named} or None}
+def with_settings(fields: Mapping[str, Any], settings: Json) -> dict[str, Any]:
+    """The fields of a session, with those that are settings in its settings."""
+    return chat_settings.with_settings(fields, settings, _SETTING_FIELDS)
 
 
 def undo(tx: Tx, sid: SessionId, owner: OwnerId, if_version: int | None) -> Edited:
@@ -121,7 +118,7 @@ def retitle(tx: Tx, sid: SessionId, owner: OwnerId, seen: str, text: str) -> Ses
 
 def adopt(tx: Tx, session: Session, messages: Sequence[Message], compactions: Sequence[Compaction]) -> Session:
     """Store a whole session from elsewhere under unused ids. Its `updated_at` stays."""
-    create(tx, session)
+    session = _add(tx, replace(session, project=projects.adopted_name(tx, session.owner, session.project)))
     for message in messages:
         tx.add_message(message)
     for compaction in compactions:

@@ -4,10 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.core import chat_settings
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import LOCAL, FileId, ProjectId
-from holdfast.core.parts import Json
 from holdfast.ports.store import ProjectQuery
 from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
@@ -17,13 +15,6 @@ from holdfast.server.schemas import projects as s
 router = Router("projects", "/api/projects")
 
 ProjectPath = Annotated[str, Field(max_length=200, description="The id of a project, or its name.")]
-
-
-def _with_settings(fields: dict[str, Any], settings: Json) -> dict[str, Any]:
-    """Moves the settings of chats that were given as fields into the settings; None removes one."""
-    given = {name: fields.pop(name) for name in chat_settings.SESSION_FIELDS if name in fields}
-    merged = {**(settings or {}), **given}
-    return {**fields, "settings": {name: value for name, value in merged.items() if value is not None} or None}
 
 
 @router.get("")
@@ -44,7 +35,7 @@ async def list_projects(
 async def create_project(api: ApiContext, body: s.CreateProjectRequest) -> s.ProjectResponse:
     """Create a project. One is also created when a session is given the name of a project that does not exist."""
     fields = {name: value for name, value in body.model_dump().items() if value is not None}
-    return s.ProjectResponse.from_view(await api.engine.projects.create(**_with_settings(fields, None)))
+    return s.ProjectResponse.from_view(await api.engine.projects.create(**fields))
 
 
 @router.get("/{pid}")
@@ -61,12 +52,8 @@ async def change_project(
     fields: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     if "name" in fields and not fields["name"].strip():
         raise InvalidInputError("name", "must not be empty")
-    version = p.expected_version(if_match)
-    if fields.keys() & set(chat_settings.SESSION_FIELDS):
-        project = (await api.engine.projects.get(pid)).project
-        fields = _with_settings(fields, project.settings)
-        version = project.version if version is None else version
-    return s.ProjectResponse.from_view(await api.engine.projects.update(pid, fields, if_version=version))
+    changed = await api.engine.projects.update(pid, fields, if_version=p.expected_version(if_match))
+    return s.ProjectResponse.from_view(changed)
 
 
 @router.delete("/{pid}", status=204)

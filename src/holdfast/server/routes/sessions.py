@@ -1,23 +1,28 @@
 """Sessions: create, list, search, read, change, delete. What each does: `engine.sessions`."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import anyio
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.core.errors import InvalidInputError, NotAllowedError
 from holdfast.core.ids import LOCAL, MessageId, SessionId
 from holdfast.core.parts import approximate_size
 from holdfast.core.session import Session
+from holdfast.engine.engine import Engine
 from holdfast.engine.sessions import SessionView
 from holdfast.engine.titles import FirstWords
 from holdfast.engine.transactions.memory import named_provider
+from holdfast.ports.agent import Summarizer
 from holdfast.ports.store import SessionQuery
 from holdfast.server import parameters as p
 from holdfast.server.context import ApiContext
+from holdfast.server.disconnects import run_while_connected
 from holdfast.server.routing import Router, json_response, run_sized
 from holdfast.server.schemas import sessions as s
 from holdfast.server.schemas.messages import (
@@ -257,17 +262,23 @@ async def clear(api: ApiContext, sid: p.SessionIdPath, if_match: p.IfMatch = Non
 
 
 @router.post("/{sid}/compact", returns=s.SessionResponse)
-async def compact(api: ApiContext, sid: p.SessionIdPath) -> Response:
-    """Replace the conversation so far with a summary in the model's context. The messages do not change."""
+async def compact(api: ApiContext, request: Request, sid: p.SessionIdPath) -> Response:
+    """Replace the conversation so far with a summary in the model's context. The messages do not change. It ends if the
+    client disconnects."""
     if api.summarizer is None:
         raise NotAllowedError("compact", "no model is configured that could write a summary")
     await api.engine.usage.require_budget()
+    work = partial(_compact, api.engine, sid, api.summarizer)
     try:
         with anyio.fail_after(_SUMMARY_TIMEOUT):
-            await api.engine.sessions.compact(sid, await api.summarizer(sid))
+            await run_while_connected(request.receive, work)
     except TimeoutError:
         raise HTTPException(504, f"The model gave no summary within {_SUMMARY_TIMEOUT:.0f} s. Try again.") from None
     return await _respond_with(api, sid)
+
+
+async def _compact(engine: Engine, sid: SessionId, find: Callable[[SessionId], Awaitable[Summarizer]]) -> None:
+    await engine.sessions.compact(sid, await find(sid))
 
 
 @router.post("/{sid}/title", returns=s.SessionResponse)

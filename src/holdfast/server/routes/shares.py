@@ -4,7 +4,8 @@
 import hashlib
 import secrets
 from collections.abc import AsyncIterator
-from typing import Final
+from functools import partial
+from typing import BinaryIO, Final
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -14,13 +15,12 @@ from starlette.routing import Route
 from holdfast.core.errors import InvalidInputError, NotFoundError
 from holdfast.core.ids import LOCAL, ShareId
 from holdfast.engine import html_export
-from holdfast.engine.shares import Shares
-from holdfast.ports.store import StoredFile
 from holdfast.server import html_pages, security_log
 from holdfast.server import parameters as p
 from holdfast.server.access_rules import SHARES
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext
+from holdfast.server.disconnects import run_while_connected
 from holdfast.server.downloads import Download
 from holdfast.server.routing import Router
 from holdfast.server.schemas import shares as s
@@ -53,7 +53,8 @@ async def create_share(
     if body.run_id is not None and body.kind != "recording":
         raise InvalidInputError("run_id", "is only for recordings; set kind to recording")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    share = await api.engine.shares.create(sid, body.to_request(), _digest(token))
+    create = partial(api.engine.shares.create, sid, body.to_request(), _digest(token))
+    share = await run_while_connected(request.receive, create)  # nobody else is told the address
     address = request_address(request, api.trusted_proxies)
     security_log.record("chat shared", address=address, share=share.id, session=sid)
     return s.CreatedShareResponse.from_share(share, path=f"{SHARES}{token}", root_path=api.root_path)
@@ -80,18 +81,24 @@ async def revoke_share(api: ApiContext, request: Request, share_id: p.IdPath) ->
 
 
 def shared_page(api: ApiContext) -> Route:
-    """The snapshot that a link leads to. Unknown, revoked and expired links are answered alike."""
+    """The snapshot that a link leads to. Unknown, revoked and expired links are answered alike, and so are those whose
+    file is lost."""
 
     async def open_page(request: Request) -> Response:
         shares, is_head = api.engine.shares, request.method == "HEAD"
         file = await shares.find(_digest(request.path_params["token"]), is_opened=not is_head)
-        if file is None:
+        try:
+            content = None if file is None else await shares.open(file)
+        except NotFoundError:  # erased meanwhile
+            content = None
+        if file is None or content is None:
             detail = "The link has expired, was revoked, or is incomplete. Ask whoever sent it for a new one."
             return html_pages.message("Link not available", detail, 404, _PRIVATE)
         headers = {**_PAGE, "Content-Length": str(file.size)}
         if is_head:
+            content.close()
             return Response(headers=headers)
-        return Download(_content(shares, file), file.name, headers, inline=True)
+        return Download(_read(content, file.size), file.name, headers, inline=True)
 
     return Route(f"{SHARES}{{token}}", open_page, methods=["GET"])
 
@@ -100,11 +107,10 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-async def _content(shares: Shares, file: StoredFile) -> AsyncIterator[bytes]:
-    try:
-        content = await shares.open(file)
-    except NotFoundError:  # erased meanwhile
-        return
+async def _read(content: BinaryIO, size: int) -> AsyncIterator[bytes]:
     with content:
         while chunk := await to_thread.run_sync(content.read, _CHUNK):
+            size -= len(chunk)
             yield chunk
+    if size > 0:
+        raise EOFError(f"{size} bytes are missing")

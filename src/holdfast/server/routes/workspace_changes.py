@@ -7,24 +7,35 @@ from typing import Annotated, Final
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
-from holdfast.core.errors import InvalidInputError, WorkspaceUnavailableError
+from holdfast.core.errors import (
+    FileConflictError,
+    InvalidInputError,
+    PathExistsError,
+    PathNotFoundError,
+    WorkspaceUnavailableError,
+)
 from holdfast.core.ids import SessionId
 from holdfast.core.session import Session
 from holdfast.core.size_text import size_text
 from holdfast.ports.workspace import WorkspaceEditor
 from holdfast.server import security_log
 from holdfast.server.access_rules import OCTETS
+from holdfast.server.byte_ranges import matches_etag
 from holdfast.server.client_address import request_address
 from holdfast.server.context import ApiContext
 from holdfast.server.parameters import SessionIdPath
-from holdfast.server.routing import Header, Router
+from holdfast.server.problem_details import problem
+from holdfast.server.routing import Header, ResponseInfo, Router, json_response
 from holdfast.server.schemas import workspace as s
 
 router = Router("workspace", "/api/sessions/{sid}/workspace")
 
 IfMatchFile = Annotated[
-    str | None, Header("If-Match"), Field(max_length=200, description="The ETag of the version to replace.")
+    str | None,
+    Header("If-Match"),
+    Field(max_length=200, description="The ETag of the version to replace, or `*`."),
 ]
 IfNoneMatchFile = Annotated[
     str | None, Header("If-None-Match"), Field(max_length=10, description="`*`: create the file, replace nothing.")
@@ -39,7 +50,11 @@ async def _find(api: ApiContext, sid: SessionId) -> tuple[WorkspaceEditor, Sessi
     return api.workspace_editor, session
 
 
-@router.put("/content")
+@router.put(
+    "/content",
+    returns=s.WorkspaceFileResponse,
+    responses={201: ResponseInfo("The file was created.", s.WorkspaceFileResponse)},
+)
 async def save_workspace_file(
     api: ApiContext,
     request: Request,
@@ -48,9 +63,10 @@ async def save_workspace_file(
     body: s.SaveTextRequest,
     if_match: IfMatchFile = None,
     if_none_match: IfNoneMatchFile = None,
-) -> s.WorkspaceFileResponse:
-    """Save a text file: atomically, with the mode that it has. If it is not the version that `If-Match` names, nothing
-    is changed, and the error (412) has the `etag` and the `text` of the current one."""
+) -> Response:
+    """Save a text file: atomically, with the mode that it has. If it is not a version that `If-Match` names, nothing
+    is changed, and the error (412) has the `etag` and the `text` of the current one. 201: it was created, as
+    `If-None-Match: *` asks for."""
     if (if_match is None) == (if_none_match is None) or if_none_match not in (None, "*"):
         raise InvalidInputError(
             "If-Match", "send the ETag of the version to replace, or If-None-Match: * for a new file"
@@ -58,10 +74,26 @@ async def save_workspace_file(
     if len(body.text.encode()) > s.MAX_TEXT:
         raise InvalidInputError("text", f"is larger than {size_text(s.MAX_TEXT)}")
     editor, session = await _find(api, sid)
-    file = await editor.save(session, path, body.text, if_match)
+    etag = None if if_match is None else await _expected_etag(api, session, path, if_match)
+    try:
+        file = await editor.save(session, path, body.text, etag)
+    except PathExistsError as error:
+        return problem(412, error.code, str(error))
     address = request_address(request, api.trusted_proxies)
     security_log.record("file saved", address=address, session=sid, path=file.path)
-    return s.WorkspaceFileResponse.model_validate(file)
+    status = 201 if etag is None else 200
+    return json_response(s.WorkspaceFileResponse.model_validate(file), status, {"ETag": file.etag})
+
+
+async def _expected_etag(api: ApiContext, session: Session, path: str, if_match: str) -> str:
+    """The version that is to be replaced: the current one, if the header names it."""
+    if api.workspaces is None or (if_match.startswith('"') and if_match.count('"') == 2):  # saving compares it
+        return if_match
+    try:
+        file = await api.workspaces.file(session, path)
+    except PathNotFoundError:
+        raise FileConflictError(path, None, None) from None
+    return file.etag if matches_etag(if_match, file.etag) else if_match
 
 
 @router.post("/entries", status=201)
