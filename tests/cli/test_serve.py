@@ -219,7 +219,7 @@ def test_every_command_has_help_with_an_example() -> None:
         for command in group.registered_commands
         if command.callback is not None
     ]
-    assert len(names) == 41
+    assert len(names) == 52
     for name in names:
         shown = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="holdfast").output
         assert re.search(rf"Examples?:\s+holdfast {name}", shown), shown

@@ -21,6 +21,7 @@ from holdfast.core.parts import (
     all_to_json,
     from_json,
 )
+from holdfast.core.personas import shown
 from holdfast.core.run import Intent
 
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -71,13 +72,7 @@ def _optional(to_json: Callable[[Any], Json], from_json: Callable[[Any], Any], i
     )
 
 
-def _to_object(data: Json) -> Json:
-    if not isinstance(data, dict):
-        raise TypeError("it is no object")
-    return data
-
-
-OPTIONAL_OBJECT: Final = _optional(lambda value: value, _to_object)
+SHOWN_PERSONA: Final = _optional(lambda value: value, shown)
 
 
 def _texts(text: str) -> tuple[str, ...]:

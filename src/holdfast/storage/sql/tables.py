@@ -21,7 +21,7 @@ from holdfast.core.saved_prompts import SavedPrompt
 from holdfast.core.session import Compaction, Message, Session
 from holdfast.core.shares import Share
 from holdfast.ports.store import Approval, Change, Fact, PushMessage, PushSubscription, StoredFile, ToolGrant
-from holdfast.storage.sql.codecs import CODECS, EMPTY_FOR_NONE, OPTIONAL_OBJECT, UNREADABLE, Codec, decode, encode
+from holdfast.storage.sql.codecs import CODECS, EMPTY_FOR_NONE, SHOWN_PERSONA, UNREADABLE, Codec, decode, encode
 
 log = logging.getLogger("holdfast.storage")
 
@@ -125,7 +125,7 @@ def _report(table: Table, row: Row, field: str, error: Exception) -> None:
 
 
 SESSIONS: Final = ValueTable("sessions", Session)
-MESSAGES: Final = ValueTable("messages", Message, {"persona": OPTIONAL_OBJECT})
+MESSAGES: Final = ValueTable("messages", Message, {"persona": SHOWN_PERSONA})
 RUNS: Final = ValueTable("runs", Run)
 LISTED_RUNS: Final = ValueTable("runs", Run, unread={"settings": UNREAD_SETTINGS})
 CANCELLED_KEYS: Final = Table("cancelled_keys", "session_id, key, created_at", "session_id, key")

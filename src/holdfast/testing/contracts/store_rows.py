@@ -98,7 +98,7 @@ def full(kind: Any, n: int = 0) -> Any:
 
 FULL: list[s.Row] = [
     full(Session),
-    replace(full(Message), in_tree=False),
+    replace(full(Message), in_tree=False, persona={"name": s.LONG, "emoji": "🌊", "picture": "file_6"}),
     *map(full, (Run, Approval, StoredFile, Compaction, Ledger, DirtyTurn)),
     replace(full(Fact), n=0),  # the store numbers facts itself
     full(PushSubscription),
