@@ -1,6 +1,6 @@
 """Notifications as an outbox: the transaction that ends a run or stores a question also stores the messages about it.
-`engine.push_sender` sends them; the page leaves those out whose chat is visible (`web/src/service-worker/main.ts`). Each
-function is one transaction, or part of one.
+`engine.push_sender` sends them; the page leaves those out whose chat is visible (`web/src/service-worker/main.ts`).
+Each function is one transaction, or part of one.
 
 A message is sent at least once. A repeat has the same tag, and replaces the first one on the device.
 """
