@@ -128,8 +128,9 @@ def test_a_chat_that_is_opened_while_the_server_is_away(
     drop_network_errors(console_errors)
 
 
-def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) -> None:
-    """U7: a hidden tab closes its streams; that a run ended or needs approval is in its title and in a notification."""
+def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext, console_errors: ConsoleErrors) -> None:
+    """U7: a hidden tab closes its streams; that a run ended or needs approval is in its title and in a notification.
+    A run whose chat is deleted meanwhile does not end the reports."""
     context.add_init_script(NOTED)
     page = open_page(server.url)
     send(page, [{"say": "Begun. "}, {"meet": "g"}, {"say": "Ended in the background."}], shows="Begun.")
@@ -143,15 +144,20 @@ def test_a_hidden_tab(server: Served, open_page: Open, context: BrowserContext) 
     expect(page).not_to_have_title(re.compile("Your answer is ready"))
     check_transcript(page, server)
     send(page, [{"say": "Again. "}, {"meet": "h"}, {"call": "c1", "name": "shell", "asks": True}], shows="Again.")
+    deleted = server.session()
+    server.begin(deleted, [{"meet": "i"}, {"say": "Never."}])
     with page.expect_response("**/api/runs?*"):
         page.evaluate(HIDE, True)
-    server.order(open="h")
+    with page.expect_response(lambda response: response.status == 404):
+        server.call("DELETE", f"/api/sessions/{deleted}", expect=204)
+        server.order(open="h")
     expect(page).to_have_title(re.compile("needs your approval"))
     page.wait_for_function("() => window.noted.length === 2")
     wanted = [["Holdfast", "Your answer is ready"], ["Holdfast", "A tool needs your approval"]]
     assert page.evaluate("window.noted") == wanted
     page.evaluate(HIDE, False)
     expect(page.get_by_role("group", name="Approval")).to_contain_text("shell")
+    drop_network_errors(console_errors)
 
 
 def test_a_chunk_that_cannot_be_loaded_yet(server: Served, open_page: Open, console_errors: ConsoleErrors) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.cli import connect
+from holdfast.cli import server_connection
 from holdfast.cli.exit_codes import ConnectionLostError, exit_code_of
 from holdfast.cli.http_client import ApiClient
 from holdfast.core.user_questions import SKIPPED
@@ -236,11 +236,11 @@ def test_an_answer_that_is_lost_doubles_nothing(server: Served, request_line: by
 
 def test_a_server_that_stays_away_is_given_up(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the reconnect timeout the command exits with 4."""
-    monkeypatch.setattr(connect, "RECONNECT_TIMEOUT", 0.3)
+    monkeypatch.setattr(server_connection, "RECONNECT_TIMEOUT", 0.3)
 
     async def lost() -> None:
         async with ApiClient(ServerAddress("http://127.0.0.1:9", "token")) as client:
-            await connect.ServerConnection(client, data / "server.json", lambda _: None).reconnect(
+            await server_connection.ServerConnection(client, data / "server.json", lambda _: None).reconnect(
                 ConnectionLostError("It is gone.")
             )
 

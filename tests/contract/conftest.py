@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import redis
 
-from holdfast.storage.postgres import PostgresConfig, schema
+from holdfast.storage.postgres import PostgresConfig, database_upgrade, schema
 from holdfast.storage.redis import RedisConfig
 from tests.servers import PostgresServer, RedisServer
 
@@ -16,8 +16,8 @@ from tests.servers import PostgresServer, RedisServer
 def postgres() -> Iterator[PostgresServer]:
     with closing(PostgresServer()) as server:
         server.start()
-        schema.create_or_upgrade(PostgresConfig(server.url()), schema.STORE)
-        schema.create_or_upgrade(PostgresConfig(server.url(), "holdfast_journal"), schema.JOURNAL)
+        database_upgrade.create_or_upgrade(PostgresConfig(server.url()), schema.STORE)
+        database_upgrade.create_or_upgrade(PostgresConfig(server.url(), "holdfast_journal"), schema.JOURNAL)
         yield server
 
 

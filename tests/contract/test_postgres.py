@@ -24,7 +24,14 @@ from holdfast.engine.preferences import Preferences
 from holdfast.engine.run_feed import RunFeed
 from holdfast.engine.signals import Signals
 from holdfast.ports.store import Change, ProjectQuery, Store, Tx
-from holdfast.storage.postgres import PostgresConfig, PostgresJournal, PostgresStore, PostgresWakeups, schema
+from holdfast.storage.postgres import (
+    PostgresConfig,
+    PostgresJournal,
+    PostgresStore,
+    PostgresWakeups,
+    database_upgrade,
+    schema,
+)
 from holdfast.testing import contracts
 from holdfast.testing.contracts import opening
 from holdfast.testing.contracts import samples as s
@@ -326,7 +333,7 @@ def test_nodes_may_start_together(postgres: PostgresServer) -> None:
     url = postgres.database("together")
     places = [PostgresConfig(url)] * 8
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda place: schema.create_or_upgrade(place, schema.STORE), places))
+        list(pool.map(lambda place: database_upgrade.create_or_upgrade(place, schema.STORE), places))
     with psycopg.connect(url) as db:
         assert db.execute("SELECT n FROM holdfast.version").fetchall() == [(len(schema.STORE),)]
 
@@ -361,7 +368,7 @@ async def test_the_upgrade_makes_tags_searchable(postgres: PostgresServer) -> No
 def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> None:
     """An older node does not start on what it does not know, and changes nothing."""
     url = postgres.database("newer")
-    schema.create_or_upgrade(PostgresConfig(url), schema.STORE)
+    database_upgrade.create_or_upgrade(PostgresConfig(url), schema.STORE)
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("UPDATE holdfast.version SET n = 99")
     with pytest.raises(SchemaTooNewError, match="99"):

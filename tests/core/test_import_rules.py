@@ -1,11 +1,13 @@
-"""What a file may choose for the chat that it is imported as."""
+"""What a file may choose for the chat that it is imported as, and for its project."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from holdfast.core.export_format import ExportedProject
 from holdfast.core.ids import LOCAL, SessionId
-from holdfast.core.import_rules import restrict
+from holdfast.core.import_rules import restrict_project, restrict_session
 from holdfast.core.session import Session
 
 SHOWN: dict[str, Any] = {
@@ -34,8 +36,8 @@ def test_what_a_person_sees_in_the_settings_of_a_chat_is_kept() -> None:
         "project": "p",
     }
     given = session(agent="direct", settings=SHOWN, **described)
-    assert restrict(given, {"chat", "direct"}) == (given, [])
-    assert restrict(session(), ()) == (session(), [])
+    assert restrict_session(given, {"chat", "direct"}) == (given, [])
+    assert restrict_session(session(), ()) == (session(), [])
 
 
 @pytest.mark.parametrize(
@@ -64,24 +66,37 @@ def test_what_a_person_sees_in_the_settings_of_a_chat_is_kept() -> None:
 )
 def test_everything_else_is_left_out(name: str, value: Any) -> None:
     """Also a setting of a later version, and one that could not be used."""
-    kept, left_out = restrict(session(settings={"top_p": 0.9, name: value}), ())
+    kept, left_out = restrict_session(session(settings={"top_p": 0.9, name: value}), ())
     assert kept.settings == {"top_p": 0.9}
     assert left_out == [f"its settings {name} were not kept"]
-    assert restrict(session(settings={name: value}), ())[0].settings is None
+    assert restrict_session(session(settings={name: value}), ())[0].settings is None
 
 
 @pytest.mark.parametrize("name", ["claude-code", "gateway", "unknown"])
 def test_an_agent_that_is_not_built_in_becomes_the_default(name: str) -> None:
-    kept, left_out = restrict(session(agent=name), {"chat", "direct"})
+    kept, left_out = restrict_session(session(agent=name), {"chat", "direct"})
     assert kept.agent == "chat"
     assert left_out == [f"its agent {name!r} was not kept; choose it in the chat"]
 
 
 def test_what_is_left_out_is_short() -> None:
     """Names come from the file. The origin, which every import writes itself, and nulls are not worth a line."""
-    assert restrict(session(settings={"origin": {"app": "hermes"}, "cwd": None}), ())[1] == []
+    assert restrict_session(session(settings={"origin": {"app": "hermes"}, "cwd": None}), ())[1] == []
     settings = {f"{n:03}{'x' * 1000}": 1 for n in range(50)}
-    _, (agent, names) = restrict(session(agent="y" * 500, settings=settings), ())
+    _, (agent, names) = restrict_session(session(agent="y" * 500, settings=settings), ())
     assert len(agent) < 100
     assert len(names) < 500
     assert names.endswith(" and 40 more were not kept")
+
+
+def test_of_a_project_the_same_is_left_out() -> None:
+    """What describes it is kept, its instructions too, which its settings show."""
+    given = ExportedProject("red", "Cite sources.", "direct", "m", {"temperature": 0.2}, "project", False)
+    assert restrict_project("P", given, {"direct"}) == (given, [])
+    settings = {"temperature": 99, "cwd": "/home/me", "top_p": 0.9}
+    kept, left_out = restrict_project("P", replace(given, agent="claude-code", settings=settings), {"direct"})
+    assert kept == replace(given, agent=None, settings={"top_p": 0.9})
+    assert left_out == [
+        "the agent 'claude-code' of its project 'P' was not kept; choose it in the project",
+        "the settings cwd, temperature of its project 'P' were not kept",
+    ]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.costs import Price, own_prices, prices_to_json
 from holdfast.core.parts import Json
-from holdfast.core.usage import Price, UsageSum, own_prices, prices_to_json, total_of, totals_by_key
+from holdfast.core.usage import UsageSum, total_of, totals_by_key
 
 REPORTED = UsageSum("a", "m", 2, 100, 20, 10, 5, 0.5, 0, 0, 0, 4.0)
 UNBILLED = UsageSum("b", "n", 1, 2_000_000, 1_000_000, 500_000, 0, 0.0, 2_000_000, 500_000, 1_000_000, 6.0)

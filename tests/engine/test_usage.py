@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.agents.scripted_agent import Action, CallTool, Finish, Meet, Say
 from holdfast.core.budgets import BUDGETS, Budget, budgets_to_json, read_budgets
+from holdfast.core.costs import FindPrice, Price
 from holdfast.core.errors import BudgetReachedError, InvalidInputError, NotFoundError, QuotaExceededError
 from holdfast.core.events import Usage
 from holdfast.core.ids import LOCAL, OwnerId, SessionId
@@ -18,7 +19,6 @@ from holdfast.core.parts import TextPart
 from holdfast.core.run import Recovery, Run
 from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript
-from holdfast.core.usage import FindPrice, Price
 from holdfast.engine.transactions.accept import RunOptions
 from holdfast.engine.usage import MAX_PRICES
 from holdfast.ports.prices import PricesNotLoadedError

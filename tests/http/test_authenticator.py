@@ -21,8 +21,7 @@ from holdfast.server.authenticator import (
     record_configured_password,
     set_password,
 )
-from holdfast.server.client_address import client_address, device_name
-from holdfast.server.connection_limits import network_of
+from holdfast.server.client_address import client_address, device_name, network_of
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock

@@ -25,7 +25,8 @@ from holdfast.server import uvicorn_server
 from holdfast.server.access_rules import Credentials, RequestFacts, decide_access
 from holdfast.server.authenticator import set_password
 from holdfast.server.body_limits import limit_body
-from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
+from holdfast.server.client_address import network_of
+from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
 from holdfast.server.downloads import Download
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.storage.key_file import KeyFile

@@ -275,6 +275,25 @@ def test_an_export_of_all_chats_describes_their_projects(start: Start) -> None:
     assert server.get("/api/projects/Moved")["color"] == "red"
 
 
+def test_an_import_says_what_it_left_out_of_a_project(start: Start) -> None:
+    """With the first chat of the project, whose import creates it."""
+    server = start()
+    project(server, "Mine", temperature=0.5, agent="stiff")
+    for _ in range(2):
+        server.session(project="Mine", agent="chat")
+    everything = server.http.get("/api/export").content
+    server.call("DELETE", "/api/projects/Mine?delete_chats=true", expect=204)
+    imported = import_lines(server, everything.replace(b'"stiff"', b'"claude-code"').replace(b"0.5", b"99"))
+    assert [item["skipped"] for item in imported] == [
+        [
+            "the agent 'claude-code' of its project 'Mine' was not kept; choose it in the project",
+            "the settings temperature of its project 'Mine' were not kept",
+        ],
+        [],
+    ]
+    assert server.get("/api/projects/Mine")["agent"] is None
+
+
 def test_changes_of_projects_are_in_the_change_feed(server: Served) -> None:
     """A client is told that a project was created, changed and deleted, so that it reads the list again."""
     with server.stream("GET", "/api/events") as stream:

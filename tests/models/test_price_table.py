@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from holdfast.core.usage import Price
+from holdfast.core.costs import Price
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
 from holdfast.models.local_model import LOCAL_ID

@@ -2,7 +2,7 @@ import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it, vi } from "vitest";
 import { extractFormulas } from "../src/core/formulas.ts";
-import { FrameSlots } from "../src/core/frame-limit.ts";
+import { FrameSlots } from "../src/core/iframe-limit.ts";
 import { pauseBetweenRenders, readFence, splitBlocks } from "../src/core/markdown-blocks.ts";
 import { Definitions } from "../src/core/markdown-definitions.ts";
 import { createHighlight } from "../src/ui/markdown/highlight.ts";

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { Api, UNREACHABLE } from "../src/core/api.ts";
-import { BackgroundMonitor } from "../src/core/background-monitor.ts";
 import { ChangeFeed } from "../src/core/change-feed.ts";
 import { Outbox } from "../src/core/outbox.ts";
 import { Thread } from "../src/core/thread.ts";
-import type { Message, Run, Session } from "../src/core/types.ts";
+import type { Message, Session } from "../src/core/types.ts";
 import { FakeEnv, frame, json, line, settle, text } from "./fake-env.ts";
 
 const SESSION: Session = {
@@ -283,23 +282,5 @@ describe("the change feed", () => {
     expect(env.calls[1]?.headers["Last-Event-ID"]).toBe("gen-4");
     expect(heard).toEqual(["open", "opened", "opened", "open", "run.changed"]);
     feed.close();
-  });
-});
-
-describe("a hidden tab", () => {
-  const run = (status: string) => ({ id: "run_1", status }) as Run;
-
-  it("reports runs that need approval or ended, and clears the updates when it is shown", async () => {
-    const env = new FakeEnv();
-    const monitor = new BackgroundMonitor(env, new Api(env));
-    const runs = (...items: Run[]) => json({ items, next: null });
-    env.answer(runs(run("running")), runs(run("waiting")), runs(), json(run("complete")));
-    env.hide(true);
-    await env.pass(7000);
-    expect(monitor.updates.get().map((item) => item.kind)).toEqual(["waits", "ended"]);
-    await env.pass(60_000);
-    expect(env.calls.length).toBe(4); // no open runs: no more polling
-    env.hide(false);
-    expect(monitor.updates.get()).toEqual([]);
   });
 });

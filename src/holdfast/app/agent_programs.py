@@ -1,5 +1,6 @@
-"""Agents that run as programs: those in the configuration, those that are found on the PATH, and those that were added
-on the settings page. Where they may work: `agents.acp.directories`; how many run: `agents.acp.pool`."""
+"""Agents that run as programs: those in the configuration, those that are found on the PATH (`KNOWN` in
+`agents.acp.program`), and those that were added on the settings page. Where they may work: `agents.acp.directories`;
+how many run: `agents.acp.pool`."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import ExitCode
+from holdfast.cli.server_connection import CommandServerPurpose
 
 
 def add(root: typer.Typer, context: CliContext) -> None:

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ConnectionLostError
 from holdfast.cli.run_follower import read_events
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import ReportProgress, count_of
 
 

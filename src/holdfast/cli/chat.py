@@ -16,10 +16,10 @@ import typer
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from holdfast.cli.connect import CommandServerPurpose, ServerConnection, run_with_connection
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
 from holdfast.cli.conversation import ChatClient, ShownRun
 from holdfast.cli.exit_codes import CommandError, ExitCode
+from holdfast.cli.server_connection import CommandServerPurpose, ServerConnection, run_with_connection
 from holdfast.core import user_questions
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import anyio
 import typer
 
-from holdfast.cli.connect import CommandServerPurpose, ServerConnection, api_path, run_with_connection
 from holdfast.cli.exit_codes import ExitCode, exit_code_of
+from holdfast.cli.server_connection import CommandServerPurpose, ServerConnection, api_path, run_with_connection
 from holdfast.cli.terminal import Terminal
 from holdfast.core.errors import HoldfastError, first_error
 from holdfast.ports.agent import Agent

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.cli import rendering
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.exit_codes import CommandError, ConnectionLostError, ExitCode, ServerRefusedError
 from holdfast.cli.run_follower import FollowedEvent, follow_run
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import Terminal
 from holdfast.core.events import TERMINAL_TYPES
 from holdfast.core.user_questions import ANSWER

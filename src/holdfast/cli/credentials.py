@@ -11,9 +11,9 @@ from typing import Annotated
 import anyio
 import typer
 
-from holdfast.cli.connect import api_path, ask_running_server
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ExitCode
+from holdfast.cli.server_connection import api_path, ask_running_server
 from holdfast.cli.terminal import format_age
 from holdfast.core.export_format import iso_timestamp
 from holdfast.ports.keyring import KeyringStore

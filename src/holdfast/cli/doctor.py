@@ -14,9 +14,9 @@ import anyio
 import typer
 
 from holdfast import __version__
-from holdfast.cli.connect import api_path, ask_running_server
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import ExitCode
+from holdfast.cli.server_connection import api_path, ask_running_server
 from holdfast.cli.terminal import count_of
 from holdfast.ports.health_check import CheckResult
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import count_of
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal
 
 import typer
 
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import ReportProgress, Terminal, count_of
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.file_errors import storage_errors

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
+from holdfast.cli.server_connection import CommandServerPurpose
 from holdfast.cli.terminal import Terminal, count_of, format_age
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Fact ID.")]

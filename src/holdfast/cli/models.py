@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from holdfast.cli.connect import CommandServerPurpose
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
+from holdfast.cli.server_connection import CommandServerPurpose
 from holdfast.cli.terminal import Terminal
 from holdfast.core.errors import HoldfastError
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import Terminal, format_age
 
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The name or id of a project.")]

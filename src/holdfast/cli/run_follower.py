@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
 
-from holdfast.cli.connect import RECONNECT_TIMEOUT, ServerConnection, api_path
 from holdfast.cli.exit_codes import ConnectionLostError, ServerRefusedError
+from holdfast.cli.server_connection import RECONNECT_TIMEOUT, ServerConnection, api_path
 from holdfast.core.events import TERMINAL_TYPES
 from holdfast.core.sse_parser import EventTooLongError, SseParser
 

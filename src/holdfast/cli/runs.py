@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import rendering
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit
 from holdfast.cli.exit_codes import ServerRefusedError
 from holdfast.cli.run_follower import FollowedEvent, follow_run
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import format_age
 from holdfast.core.events import TERMINAL_TYPES
 

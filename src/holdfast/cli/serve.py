@@ -10,10 +10,10 @@ import typer
 
 from holdfast import logs
 from holdfast.cli import desktop
-from holdfast.cli.connect import find_running_server
 from holdfast.cli.context import CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ExitCode
 from holdfast.cli.models import download_model, wants_model
+from holdfast.cli.server_connection import find_running_server
 
 
 def add(root: typer.Typer, context: CliContext) -> None:

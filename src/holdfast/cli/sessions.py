@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from holdfast.cli import rendering, shares
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit, SessionArgument
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.cli.terminal import format_age, one_line
 
 _TITLE: Final = 24

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from holdfast.cli.connect import CommandServerPurpose, ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir
 from holdfast.cli.exit_codes import CommandError, ExitCode
+from holdfast.cli.server_connection import CommandServerPurpose, ServerConnection, api_path
 from holdfast.cli.terminal import Terminal
 
 _GROUPINGS: Final = ("day", "model", "project")

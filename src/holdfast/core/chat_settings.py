@@ -4,7 +4,7 @@ project, the persona, the chat and the run wins. Pure; all agents ask here.
 A later layer wins; a value of the first four that is missing, null or out of range is inherited. Those of the project
 and the persona are the ones that the run recorded when it was accepted (`core.project`, `core.personas`). A run's own
 values were checked by the API that accepted it (`server.schemas.base`, `server.openai.schemas`). Which of them a model
-is sent: `models.dialects`; which memory counts: `engine.transactions.memory`.
+is sent: `models.dialects`; what is recalled: `core.memory_scope`.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,6 +1,7 @@
 """Leases: which node may execute a run, and until when. `transactions.run_queue` claims and renews them,
 `transactions.takeover` takes them from nodes that are gone, and the journal refuses appends of an older epoch
-(`storage.append_checks`). How long one lasts is `lease_time` in `config`."""
+(`storage.append_checks`). A node that cannot renew them stops its runs by itself before they lapse
+(`engine.supervisor.Supervisor.heartbeat`). How long one lasts is `lease_time` in `config`."""
 
 from dataclasses import dataclass
 

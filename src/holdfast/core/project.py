@@ -5,7 +5,7 @@ changes of the project do not reach a run that has begun.
 Which of defaults, project, chat and run wins: `core.chat_settings`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -21,9 +21,9 @@ MAX_FILES_SIZE: Final = 100 * 1024 * 1024  # Bytes of all files of one project
 
 ProjectColor = Literal["gray", "red", "orange", "yellow", "green", "teal", "blue", "purple", "pink"]
 ProjectMemory = Literal["none", "shared", "project", "project_and_shared"]
-"""Off; the memory of all chats; a memory of the project's own; one of its own, with memories of all chats recalled."""
+"""Off; the memory of all chats; a memory of the project's own; one of its own, with memories of all chats recalled.
+What a run recalls: `core.memory_scope`."""
 ProjectRemoval = Literal["keep_chats", "delete_chats"]
-OWN_MEMORY: Final = frozenset({"project", "project_and_shared"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,3 @@ def files_of(run: Run) -> Sequence[FilePart]:
 
 def _file(data: Json) -> FilePart:
     return FilePart(data["file_id"], data["name"], data["media_type"], data["size"])
-
-
-def memory_of(settings: Json) -> tuple[ProjectId, ProjectMemory] | None:
-    """The project whose own memory a run uses, by the run's settings; None: the memory of all chats."""
-    found = chat_settings.project_of(settings)
-    if not isinstance(found, Mapping) or found.get("memory") not in OWN_MEMORY:
-        return None
-    return ProjectId(found["id"]), found["memory"]

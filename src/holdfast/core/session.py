@@ -1,5 +1,6 @@
 """The values of a conversation: session, message, compaction. `core.message_tree` has the rules of the tree. What edits
-do to them: `engine.transactions.session_edits`; which writes move `updated_at`: `engine.transactions.row_access`."""
+do to them: `engine.transactions.session_edits`; which writes move `updated_at`: `engine.transactions.row_access`; when
+a temporary one is deleted: `engine.transactions.run_endings.settle`."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal

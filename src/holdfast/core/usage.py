@@ -1,41 +1,16 @@
-"""Usage and cost: sums over runs, prices of models, and how a cost is estimated. Which runs are summed:
-`ports.store.UsageQuery`; what providers report of one run: `core.events.Usage`.
+"""Usage: sums over runs. What they cost: `core.costs`; which runs are summed: `ports.store.UsageQuery`; what providers
+report of one run: `core.events.Usage`."""
 
-A cost that a provider reported is taken as it is. Otherwise it is estimated from the tokens and the price of the model
-as it is now, so a price that is set later counts for earlier runs too.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Final
 
-from holdfast.core.parts import Json
+from holdfast.core.costs import FindPrice, UnbilledTokens, cost_of
 
-PRICES: Final = "prices"  # The owner's setting that has them, by model
-MAX_PRICE: Final = 1_000_000.0
-_MILLION: Final = 1_000_000
 QUARTER: Final = 900
 """Seconds. What erased runs used is known by the quarter of an hour. Sums are exact all the same if their periods and
 days begin with one, which midnight does in every time zone since 1972."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens. Cached input tokens cost as much as others if `cached_input` is None."""
-
-    input: float
-    output: float
-    cached_input: float | None = None
-
-    def cost(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
-        """`cached_tokens`: of the input tokens, those that the provider had cached."""
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = max(0, input_tokens - cached_tokens)
-        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
-
-
-FindPrice = Callable[[str], Price | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +30,12 @@ class UsageSum:
     unbilled_cached: int
     unbilled_output: int
     seconds: float
+
+    @property
+    def reported(self) -> float | None:
+        """The cost that providers reported, which may be nothing; None if they reported none."""
+        billed = self.input_tokens + self.output_tokens - self.unbilled_input - self.unbilled_output
+        return self.reported_cost if billed > 0 or self.reported_cost > 0 else None
 
 
 _NUMBERS: Final = tuple(each.name for each in fields(UsageSum) if each.name not in ("key", "model"))
@@ -105,10 +86,8 @@ def totals_by_key(sums: Iterable[UsageSum], price_of: FindPrice) -> dict[str | i
 
 
 def _add(total: UsageSummary, more: UsageSum, price_of: FindPrice) -> UsageSummary:
-    unbilled = more.unbilled_input + more.unbilled_output
-    is_reported = unbilled < more.input_tokens + more.output_tokens or more.reported_cost > 0
-    price = None if is_reported and not unbilled else price_of(more.model)
-    estimate = 0.0 if price is None else price.cost(more.unbilled_input, more.unbilled_cached, more.unbilled_output)
+    unbilled = UnbilledTokens(more.unbilled_input, more.unbilled_cached, more.unbilled_output)
+    cost = cost_of(more.model, more.reported, unbilled, price_of)
     return replace(
         total,
         runs=total.runs + more.runs,
@@ -116,40 +95,8 @@ def _add(total: UsageSummary, more: UsageSum, price_of: FindPrice) -> UsageSumma
         output_tokens=total.output_tokens + more.output_tokens,
         cached_tokens=total.cached_tokens + more.cached_tokens,
         reasoning_tokens=total.reasoning_tokens + more.reasoning_tokens,
-        cost=(total.cost or 0.0) + more.reported_cost + estimate if is_reported or price is not None else total.cost,
-        estimated_cost=total.estimated_cost + estimate,
-        unpriced_tokens=total.unpriced_tokens + (unbilled if price is None else 0),
+        cost=total.cost if cost.known is None else (total.cost or 0.0) + cost.known,
+        estimated_cost=total.estimated_cost + cost.estimated,
+        unpriced_tokens=total.unpriced_tokens + cost.unpriced_tokens,
         seconds=total.seconds + more.seconds,
     )
-
-
-# ---- the owner's own prices ----
-
-
-def own_prices(preferences: Mapping[str, Json]) -> dict[str, Price]:
-    """The prices that the owner has set, by model. A value that is no price is left out."""
-    stored = preferences.get(PRICES)
-    if not isinstance(stored, dict):
-        return {}
-    found = {model: _read_price(value) for model, value in stored.items()}
-    return {model: price for model, price in found.items() if price is not None}
-
-
-def _read_price(value: Json) -> Price | None:
-    if not isinstance(value, dict):
-        return None
-    read, written, cached = (_amount(value.get(name)) for name in ("input", "output", "cached_input"))
-    return None if read is None or written is None else Price(read, written, cached)
-
-
-def _amount(value: Json) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= MAX_PRICE else None
-
-
-def prices_to_json(prices: Mapping[str, Price]) -> Json:
-    """None without prices, which removes the setting."""
-    return {
-        model: {"input": price.input, "output": price.output, "cached_input": price.cached_input}
-        for model, price in prices.items()
-    } or None

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from anyio import CapacityLimiter, to_thread
 
-from holdfast.core import chat_settings, export_format, import_rules, markdown_export
+from holdfast.core import export_format, import_rules, markdown_export
 from holdfast.core.errors import InvalidInputError, NotFoundError
 from holdfast.core.export_format import DerivedIds, ExportedFile, ExportedProject, ExportedSession
 from holdfast.core.file_errors import storage_errors
@@ -360,32 +360,30 @@ class Import:
             known = await self._sessions.find_stored(sid, mids)
             if known.is_complete and known.session is not None and known.session.owner == self._owner:
                 return ImportedSession(known.session, 0, 0, is_new=False)  # it was exported here; nothing was erased
+        of_project: Sequence[str] = ()
         if section.project is not None and section.session.project:
-            await self._add_project(section.session.project, section.project)
-        restricted, left_out = import_rules.restrict(section.session, self._rules.agents)
-        if section.origin is not None and section.copied_from is None:
-            app = section.origin.app
-            left_out = [f"it is no copy of a chat of {app}, because a file cannot say so", *left_out]
+            of_project = await self._add_project(section.session.project, section.project)
+        restricted, left_out = import_rules.restrict_session(section.session, self._rules.agents)
+        left_out = [*import_rules.refuse_origin(section), *left_out]
         ids = DerivedIds(section.source, self._owner)
         session = ids.session(restricted)
         for _ in range(_ATTEMPTS):
             merged = await self._merge(section, ids, session)
             if merged is not None:
                 skipped = [merged.refusal] if merged.refusal else [*self._skipped, *(left_out if merged.is_new else ())]
+                skipped += of_project
                 return ImportedSession(merged.session, merged.added, len(section.files), merged.is_new, tuple(skipped))
-        return ImportedSession(session, 0, 0, is_new=False, skipped=("it is being changed; import it again later",))
+        busy = "it is being changed; import it again later"
+        return ImportedSession(session, 0, 0, is_new=False, skipped=(busy, *of_project))
 
-    async def _add_project(self, name: str, found: ExportedProject) -> None:
-        """Create the project of a session, unless there is one of that name: what is stored is not changed."""
-        kept, settings = found.agent if found.agent in self._rules.agents else None, found.settings
-        values = {
-            **{each.name: getattr(found, each.name) for each in fields(found) if each.name != "files"},
-            "agent": kept,
-            "settings": chat_settings.read(settings, *chat_settings.SESSION_FIELDS) or None,
-        }
+    async def _add_project(self, name: str, found: ExportedProject) -> Sequence[str]:
+        """Create the project of a session, unless there is one of that name: what is stored is not changed. Returns
+        what of it was left out."""
+        restricted, left_out = import_rules.restrict_project(name, found, self._rules.agents)
+        values = {each.name: getattr(restricted, each.name) for each in fields(restricted) if each.name != "files"}
         parts = [self._files[fid] for fid in found.files if fid in self._files]
         fids = [part.file_id for part in parts if part.missing is None]
-        await self._projects.add_imported(name, values, fids, self._owner)
+        return left_out if await self._projects.add_imported(name, values, fids, self._owner) else ()
 
     async def _merge(self, section: ExportedSession, ids: DerivedIds, session: Session) -> Merged | None:
         """None: somebody else has changed the session meanwhile."""

@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 
 import anyio
 
+from holdfast.core.costs import FindPrice
 from holdfast.core.errors import StorageError, StorageUnavailableError
 from holdfast.core.ids import RunId
 from holdfast.core.lease import NodeIdentity
 from holdfast.core.run import Run
-from holdfast.core.usage import FindPrice
 from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.local_runs import LocalRuns
 from holdfast.engine.metrics import EngineMetrics

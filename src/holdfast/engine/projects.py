@@ -83,10 +83,11 @@ class Projects:
 
     async def add_imported(
         self, name: str, fields: Mapping[str, Any], files: Sequence[FileId], owner: OwnerId = LOCAL
-    ) -> None:
-        """Create a project with its files, unless there is one of this name or there are too many."""
+    ) -> bool:
+        """Create a project with its files, unless there is one of this name or there are too many. Returns whether it
+        was created."""
         project = Project(ProjectId(self._node.ids.new("prj")), owner, name, 0.0, 0.0, **fields)
-        await self._node.transact(lambda tx: projects.add_imported(tx, project, files), wake_queue=False)
+        return await self._node.transact(lambda tx: projects.add_imported(tx, project, files), wake_queue=False)
 
     async def update(
         self, pid: str, fields: dict[str, Any], owner: OwnerId = LOCAL, if_version: int | None = None

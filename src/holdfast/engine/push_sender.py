@@ -1,4 +1,5 @@
-"""Sends the outbox of notifications. Any node sends any message: it claims the row first, and notes the outcome after.
+"""Sends the outbox of notifications, and removes devices whose login has ended. Any node sends any message: it claims
+the row first, and notes the outcome after.
 
 The rows are complete whatever a node knows. It only remembers whether there are subscriptions, to look into the outbox
 whenever something has changed. Without subscriptions it looks at intervals.

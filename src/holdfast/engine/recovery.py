@@ -1,10 +1,8 @@
 """Finds runs that nobody executes, and ends them or, with automatic continue, puts them back into the queue.
 
-`core.recovery_rules.decide_orphan` decides: automatic continue happens only if it is enabled, the agent can resume, the
-run is detached, and it was resumed fewer than `max_resumes` times. It takes up runs whose process is gone and runs that
-were stopped because storage was away for too long. Otherwise: raise the epoch in the store, fence the journal, read,
-seal, settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery
-pending: its output is looked for again later, by one reader at a time (`attempt_pending`).
+`core.recovery_rules.decide_orphan` decides. To end one: raise the epoch in the store, fence the journal, read, seal,
+settle. A journal that cannot be fenced or read leaves the run interrupted with its recovery pending: its output is
+looked for again later, by one reader at a time (`attempt_pending`).
 """
 
 import logging

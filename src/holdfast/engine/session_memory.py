@@ -1,7 +1,7 @@
 """The memory of sessions: recalled before a run, bounded in time and length, and committed at boundaries, one commit at
 a time per session. Providers are called outside every transaction; one that fails never fails the run. How long a run
-waits for recall, and a stopping node for commits: `recall_wait` and `flush_time` in `engine.settings`; which provider a
-session has: `engine.transactions.memory.handle_of`.
+waits for recall, and a stopping node for commits: `recall_wait` and `flush_time` in `engine.settings`; whose memories
+are recalled: `core.memory_scope`; which provider a session has: `engine.transactions.memory.handle_of`.
 
 A boundary is an explicit commit, the start of a session that follows it, clear, delete, idleness, eviction or shutdown;
 `core.memory_ledger` decides what is due. Which turns are dirty is recorded in the store's ledger alone; this process
@@ -23,9 +23,8 @@ from holdfast.core.events import MemoryRecalled
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
 from holdfast.core.lease import is_live
 from holdfast.core.memory_ledger import OFF, ON, Ledger
-from holdfast.core.memory_scope import owner_of, project_of, provider_of
+from holdfast.core.memory_scope import owner_of, project_of, provider_of, recalled_owners
 from holdfast.core.parts import Json, plain_text
-from holdfast.core.project import memory_of
 from holdfast.core.run import Run
 from holdfast.core.session import Message, Session
 from holdfast.engine.node_context import NodeContext
@@ -87,7 +86,7 @@ class SessionMemory:
                 return _note(f"There is no memory provider named {handle!r}.")
             with anyio.fail_after(self._node.settings.recall_wait):
                 asked = question(turn.input.messages, turn.run.user_message_id)[:_QUERY]
-                owners = _recalled_owners(turn.run)
+                owners = recalled_owners(turn.run)
                 found = [item for who in owners for item in await provider.recall(who, turn.session.id, asked)]
             items = fitting(found, self._node.settings.recall_tokens)
             return MemoryRecalled(items) if items else None
@@ -299,15 +298,6 @@ class SessionMemory:
             log.info("memory provider %s failed", handle, exc_info=True)
             return f"The memory provider {handle!r} failed: {str(error) or type(error).__name__}"[:500]
         return None
-
-
-def _recalled_owners(run: Run) -> Sequence[OwnerId]:
-    """Whose memories a run is shown, by what it recorded of its project."""
-    own = memory_of(run.settings)
-    if own is None:
-        return (run.owner,)
-    scope = owner_of(run.owner, own[0])
-    return (scope,) if own[1] == "project" else (scope, run.owner)
 
 
 def question(messages: Sequence[Message], mid: MessageId) -> str:

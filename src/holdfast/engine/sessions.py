@@ -12,6 +12,7 @@ import anyio
 
 from holdfast.core import chat_settings
 from holdfast.core import message_tree as tree
+from holdfast.core.costs import FindPrice, price_finder
 from holdfast.core.errors import NotAllowedError, NotFoundError, StorageFullError
 from holdfast.core.export_format import derived_id
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, SessionId
@@ -19,7 +20,7 @@ from holdfast.core.model_input import ModelInput, model_input
 from holdfast.core.parts import json_size, value_size
 from holdfast.core.run import Run
 from holdfast.core.session import Compaction, Message, Session
-from holdfast.core.usage import FindPrice, UsageSummary, total_of
+from holdfast.core.usage import UsageSummary, total_of
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.readiness import Readiness, require_space
 from holdfast.engine.session_memory import BOUNDARY
@@ -28,7 +29,6 @@ from holdfast.engine.supervisor import Supervisor
 from holdfast.engine.transactions import approvals, forks, imports, personas, projects, session_edits
 from holdfast.engine.transactions.accept import MAX_QUEUED_BYTES
 from holdfast.engine.transactions.approvals import WaitsFor
-from holdfast.engine.transactions.budgets import price_finder
 from holdfast.engine.transactions.forks import Fork
 from holdfast.engine.transactions.row_access import get_session
 from holdfast.ports.agent import Summarizer

@@ -1,5 +1,5 @@
 """Usage by day, model or project, budgets, and prices. Sums are computed from the runs when they are asked for, so they
-cannot differ from them. What is counted and what it costs: `core.usage`; what a reached budget does:
+cannot differ from them. What is counted: `core.usage`; what it costs: `core.costs`; what a reached budget does:
 `engine.transactions.budgets`."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,20 +19,11 @@ from holdfast.core.budgets import (
     midnight,
     read_budgets,
 )
+from holdfast.core.costs import PRICES, FindPrice, Price, own_prices, price_finder, prices_to_json
 from holdfast.core.errors import InvalidInputError, NotFoundError, QuotaExceededError
 from holdfast.core.ids import LOCAL, OwnerId
 from holdfast.core.parts import Json
-from holdfast.core.usage import (
-    PRICES,
-    FindPrice,
-    Price,
-    UsageSum,
-    UsageSummary,
-    own_prices,
-    prices_to_json,
-    total_of,
-    totals_by_key,
-)
+from holdfast.core.usage import UsageSum, UsageSummary, total_of, totals_by_key
 from holdfast.engine.node_context import NodeContext
 from holdfast.engine.transactions import budgets
 from holdfast.ports.store import Tx, UsageGrouping, UsageQuery
@@ -95,7 +86,7 @@ class UsageReports:
             preferences = tx.settings(owner)
             period = _period(tx.now, first, last, time_zone or read_budgets(preferences).time_zone_in_use)
             sums = _sums(tx, owner, by, period)
-            return _report(by, period, sums, preferences, budgets.price_finder(preferences, prices))
+            return _report(by, period, sums, preferences, price_finder(preferences, prices))
 
         return await self._read(work)
 
@@ -105,7 +96,7 @@ class UsageReports:
         def work(tx: Tx, prices: FindPrice | None) -> tuple[Budgets, Sequence[BudgetState]]:
             preferences = tx.settings(owner)
             found = read_budgets(preferences)
-            return found, budgets.states(tx, owner, found, budgets.price_finder(preferences, prices))
+            return found, budgets.states(tx, owner, found, price_finder(preferences, prices))
 
         return await self._read(work)
 

@@ -1,5 +1,6 @@
-"""Parsers for the model lists of the supported servers. Pure; entries of the wrong shape are left out. How many models
-of a server there are at most: `MAX_MODELS`; how large its response may be: `models.discovery`."""
+"""Parsers for the model lists of the supported servers: names, context windows and abilities. Pure; entries of the
+wrong shape are left out. How many models of a server there are at most: `MAX_MODELS`; how large its response may be:
+`models.discovery`."""
 
 import re
 from collections.abc import Iterable, Iterator

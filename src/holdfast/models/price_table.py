@@ -1,6 +1,6 @@
 """Prices of providers' models, from the table of the package `genai-prices`, which is maintained by others and comes
-with the extra `providers`. It is as old as the installed package: nothing is downloaded. What a price is used for:
-`core.usage`; an owner's own price goes before it (`engine.transactions.budgets`)."""
+with the extra `providers`. It is as old as the installed package: nothing is downloaded. What goes before a
+price of the table: `core.costs`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from anyio import to_thread
 
-from holdfast.core.usage import FindPrice, Price
+from holdfast.core.costs import FindPrice, Price
 from holdfast.models.demo_model import DEMO
 from holdfast.models.known_providers import KnownProviders
 from holdfast.models.local_model import LOCAL_ID

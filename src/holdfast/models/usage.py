@@ -1,5 +1,5 @@
 """Usage that providers report: tokens and costs. Costs are taken from the provider's report; estimates for those who
-report none are made when somebody asks (`core.usage`)."""
+report none are made when somebody asks (`core.costs`)."""
 
 from typing import Final, TypeGuard
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from holdfast.core.usage import FindPrice
+from holdfast.core.costs import FindPrice
 
 
 class PricesNotLoadedError(Exception):

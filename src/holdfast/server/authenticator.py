@@ -1,6 +1,6 @@
 """Checks passwords, login cookies and API tokens against the keyring. How often a password may be tried:
-`login_throttle`, `password_checks`; what a login may do: `access_rules`. An unused login ends after `login_idle_days`
-of the configuration."""
+`login_throttle`, `password_checks`; what a login may do: `access_rules`; which changes need the password again:
+`reauthentication`. An unused login ends after `login_idle_days` of the configuration."""
 
 import hashlib
 import hmac
@@ -30,13 +30,13 @@ from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
 from holdfast.server.access_rules import Credentials
 from holdfast.server.login_links import LoginLinks
 from holdfast.server.password_checks import PasswordChecks
+from holdfast.server.reauthentication import is_recent
 
 log = logging.getLogger("holdfast.http")
 
 COOKIE: Final = "holdfast"
 BROWSER_COOKIE: Final = "holdfast-browser"
 LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
-REAUTHENTICATE_AFTER: Final = 300.0  # Seconds after which the most sensitive changes need the password again
 MIN_PASSWORD: Final = 8
 SERVER_TOKEN: Final = "server"  # The id of the token that commands on this machine use
 MAX_TOKENS: Final = 200
@@ -106,11 +106,7 @@ class Authenticator:
         if login is not None:
             self._used[login.id] = now
         password_set = self._password(ring) is not None
-        recent = (
-            not password_set
-            or token == SERVER_TOKEN
-            or (login is not None and now - login.created_at <= REAUTHENTICATE_AFTER)
-        )
+        recent = is_recent(login, now, password_set=password_set, is_server_token=token == SERVER_TOKEN)
         return password_set, Credentials(None if login is None else login.id, token, recent)
 
     def is_still_valid(self, credentials: Credentials) -> bool:

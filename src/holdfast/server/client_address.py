@@ -1,12 +1,15 @@
-"""Finds out where a request comes from, also behind trusted reverse proxies, and from which kind of browser. Which
-proxies are trusted: `trusted_proxies` of the configuration. Only `X-Forwarded-For` is read here; its scheme and host,
-and proxies in front of a server without a password: `access_rules`."""
+"""Finds out where a request comes from, also behind trusted reverse proxies, which addresses count as one client
+(`network_of`), and from which kind of browser. Which proxies are trusted: `trusted_proxies` of the configuration. Only
+`X-Forwarded-For` is read here; its scheme and host, and proxies in front of a server without a password:
+`access_rules`."""
 
 import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
 from starlette.requests import Request
+
+from holdfast.core.loopback import is_loopback
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -49,6 +52,16 @@ def client_address(peer: str | None, forwarded: str, trusted: Sequence[Network])
             break
         address = found
     return address
+
+
+def network_of(address: str) -> str:
+    """The addresses that one client has at will: an IPv4 address, or an IPv6 network of 64 bits."""
+    if address == LOCAL or is_loopback(address):
+        return address
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address) or found.ipv4_mapped is not None:
+        return address
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:

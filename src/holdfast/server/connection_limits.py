@@ -5,14 +5,12 @@ makes room for a new one: idle connections of one client cannot lock the others 
 read their responses: `uvicorn_server.HttpProtocol` disconnects them after `write_deadline`.
 """
 
-import ipaddress
 import resource
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from holdfast.core.loopback import is_loopback
-from holdfast.server.client_address import LOCAL
 
 _MAX_FILES: Final = 65_536
 _MAX_CONNECTIONS: Final = 16_384
@@ -65,16 +63,6 @@ class ConnectionLimits:
 
     def idle(self, connection: LimitedConnection) -> None:
         self._idle[connection] = None
-
-
-def network_of(address: str) -> str:
-    """The addresses that one client has at will: an IPv4 address, or an IPv6 network of 64 bits."""
-    if address == LOCAL or is_loopback(address):
-        return address
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address) or found.ipv4_mapped is not None:
-        return address
-    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def raise_file_limit(write_deadline: float = _WRITE_DEADLINE) -> ConnectionLimits:

@@ -2,8 +2,8 @@
 wrong password. The caller passes the current time; `password_checks` makes the checks.
 
 Every attempt waits until it is chosen; none is refused. The attempts of one client are checked one after the other,
-with growing pauses in between. A client is an address, or a browser that has logged in before, whose attempts therefore
-never wait for those of others at its address.
+with growing pauses in between. A client is an address (`client_address.network_of`), or a browser that has logged in
+before, whose attempts therefore never wait for those of others at its address.
 
 Nobody can take up all checks, neither by being first nor by sending many attempts. Checks alternate between two rules
 for choosing the client: the one that has waited longest, or a random one of those with the fewest failed attempts. The

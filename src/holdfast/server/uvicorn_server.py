@@ -17,7 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
+from holdfast.server.client_address import network_of
+from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.peer_user import ESTABLISHED, find_peer_user
 

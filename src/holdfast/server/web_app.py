@@ -1,7 +1,8 @@
 """Serves the web app's files, which `web/` builds into `static/app`.
 
 Browsers cache assets forever, because their names contain a hash of the content, and revalidate the page that refers to
-them. So an update appears at the next load, and no page refers to missing assets.
+them. So an update appears at the next load, and no page refers to missing assets. What the page may load (its content
+security policy): `server.access_middleware`; files, artifacts and shares have their own (`server.routes`).
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """The sandbox of shell commands: bubblewrap, where it is installed and works. A command can write only to its workspace
 and to an empty `/tmp`, reads the system without the server's data and without the sockets that other programs have
-open when it starts, sees only its own processes, and has no network unless the settings allow it. Which
-variables it sees: `core.child_environment`. Commands of agent programs run outside."""
+open when it starts, sees only its own processes, and has no network unless the settings allow it. What is
+hidden besides: `[shell] hide` of the configuration, which `app.agents` adds. Which variables it sees:
+`core.child_environment`. Commands of agent programs run outside."""
 
 import os
 import shutil
@@ -55,7 +56,7 @@ class SandboxStatus:
 
 @dataclass(slots=True)
 class ShellSandbox:
-    hidden: Sequence[Path] = ()  # The data directory; the workspace inside of it stays visible
+    hidden: Sequence[Path] = ()  # The data directory and `[shell] hide`; the workspace stays visible
     home: Path | None = None
     mode: SandboxMode = "auto"
     network: bool = False

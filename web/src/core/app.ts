@@ -2,11 +2,11 @@
 // do not arrive, what is shown is read again at intervals (polling).
 
 import { Api, isMissing, UNREACHABLE } from "./api.ts";
-import { BackgroundMonitor } from "./background-monitor.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type { ChatDefaults } from "./chat-settings.ts";
 import { Drafts, NEW_CHAT, NO_DRAFT } from "./drafts.ts";
 import type { Env } from "./env.ts";
+import { HiddenTabMonitor } from "./hidden-tab-monitor.ts";
 import { NewChat } from "./new-chat-choices.ts";
 import { Outbox, type Outgoing } from "./outbox.ts";
 import { PendingDeletions } from "./pending-deletions.ts";
@@ -49,7 +49,7 @@ export class App {
   readonly outbox: Outbox;
   readonly drafts: Drafts;
   readonly newChat: NewChat;
-  readonly background: BackgroundMonitor;
+  readonly hiddenTab: HiddenTabMonitor;
   readonly toasts: Toasts;
   readonly deletions: PendingDeletions;
   readonly connection = new Store<Connection>("connecting");
@@ -102,7 +102,7 @@ export class App {
     this.toasts = new Toasts(env);
     this.api.onWrite((path) => this.toasts.onWrite(path));
     this.api.showWarnings = (warnings) => showBudgetWarnings(env, this.toasts, warnings);
-    this.background = new BackgroundMonitor(env, this.api);
+    this.hiddenTab = new HiddenTabMonitor(env, this.api);
     env.onVisibilityChange(() => env.isHidden() || this.checkCatalog());
   }
 

@@ -2,7 +2,6 @@
 
 import { Suspense, useEffect, useState } from "react";
 import styles from "./AppLayout.module.css";
-import { BackgroundNotifications } from "./BackgroundNotifications.tsx";
 import { Chat } from "./chat/Chat.tsx";
 import { openFind } from "./chat/find-state.ts";
 import { rememberSession } from "./chat/last-session.ts";
@@ -13,6 +12,7 @@ import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
 import { cancelDialog, dialogRequest } from "./dialogs.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
+import { HiddenTabNotice } from "./HiddenTabNotice.tsx";
 import { lazyComponent } from "./lazy-load.ts";
 import { openNewChat } from "./open-new-chat.ts";
 import { navigate, parseRoute, type Route, usePath } from "./router.tsx";
@@ -100,7 +100,7 @@ export function AppLayout() {
         <ToastBox />
       </div>
       <RequestedOverlays />
-      <BackgroundNotifications />
+      <HiddenTabNotice />
       {palette && <CommandPalette onClose={() => setPalette(false)} onShortcuts={() => setShortcuts(true)} />}
       {shortcuts && <ShortcutsDialog onClose={() => setShortcuts(false)} />}
     </div>

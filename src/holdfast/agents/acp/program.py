@@ -1,5 +1,5 @@
-"""Which program an agent is, and the limits of driving it: times to start, cancel and idle, how many run at once.
-`agents.acp.pool` enforces the number and the idle time."""
+"""Which program an agent is, which ones are looked for on the PATH (`KNOWN`), and the limits of driving it: times to
+start, cancel and idle, how many run at once. `agents.acp.pool` enforces the number and the idle time."""
 
 import os
 import shutil

@@ -3,30 +3,19 @@ time ago is an argument (`engine.earlier_usage`), because all other writes wait 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
-from functools import cache
 from typing import Final, NamedTuple
 
 from holdfast.core.budgets import Budgets, BudgetState, bounds, read_budgets, state_of
+from holdfast.core.costs import FindPrice, price_finder
 from holdfast.core.errors import BudgetReachedError
 from holdfast.core.export_format import iso_timestamp
 from holdfast.core.ids import OwnerId
 from holdfast.core.parts import Json
-from holdfast.core.usage import QUARTER, FindPrice, Price, UsageSum, own_prices, total_of
+from holdfast.core.usage import QUARTER, UsageSum, total_of
 from holdfast.ports.store import Tx, UsageQuery
 
 _LONGEST_TRANSACTION: Final = 60.0
 """Seconds between the time that a transaction writes and its commit, at most."""
-
-
-def price_finder(preferences: Mapping[str, Json], table: FindPrice | None) -> FindPrice:
-    """The owner's own price of a model goes before that of the table, in which each is looked up once."""
-    own = own_prices(preferences)
-
-    @cache
-    def find(model: str) -> Price | None:
-        return own.get(model) or (None if table is None else table(model))
-
-    return find
 
 
 class OwnerPeriod(NamedTuple):

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.core import chat_settings, memory_ledger, memory_scope, project
+from holdfast.core import chat_settings, memory_ledger, memory_scope
 from holdfast.core.ids import FactId, MessageId, OwnerId, SessionId
 from holdfast.core.lease import Lease, NodeIdentity, is_live
 from holdfast.core.memory_ledger import OFF, ON, RESTS, DirtyTurn, Ledger, LedgerPolicy, MemoryCommit, TurnText
@@ -73,7 +73,7 @@ def handle_of(tx: Tx, session: Session, run: Run, policy: MemoryPolicy) -> str |
     ledger = tx.ledger(session.id)
     last = None if ledger is None or ledger.handle is None else memory_scope.provider_of(ledger.handle)
     provider = (None if named == ON else named) or last or policy.default
-    own = project.memory_of(run.settings)
+    own = memory_scope.memory_of(run.settings)
     if own is None or provider == OFF:
         return provider
     # Without a provider, one that is named later would put the turn into the memory of all chats.

@@ -1,5 +1,6 @@
 """Notifications as an outbox: the transaction that ends a run or stores a question also stores the messages about it.
-`engine.push_sender` sends them. Each function is one transaction, or part of one.
+`engine.push_sender` sends them; the page leaves those out whose chat is visible (`web/src/service-worker/main.ts`).
+Each function is one transaction, or part of one.
 
 A message is sent at least once. A repeat has the same tag, and replaces the first one on the device.
 """
@@ -24,7 +25,8 @@ _KINDS: Final[dict[str, PushKind]] = {"complete": "done", "failed": "failed", "i
 
 
 def note_end(tx: Tx, run: Run, session: Session) -> None:
-    """A run of the session has ended. An attached run has a client that is connected, and programs ask for theirs."""
+    """A run of the session has ended. An attached run has a client that is connected, and programs ask for theirs. A
+    hidden tab has the same rule (`web/src/core/hidden-tab-monitor.ts`)."""
     kind = _KINDS.get(run.status)
     is_shown = session.deleted_at is None and session.is_kept and not session.is_from_api
     if kind is not None and run.lifetime == "detached" and is_shown:

@@ -128,12 +128,15 @@ def create(tx: Tx, project: Project) -> Project:
     return project
 
 
-def add_imported(tx: Tx, project: Project, files: Sequence[FileId]) -> None:
-    """Create a project with its files, unless there is one of its name or there are too many."""
-    if tx.project_named(project.owner, project.name) is None and tx.count_projects(project.owner) < MAX_PROJECTS:
-        create(tx, project)
-        for fid in files[:MAX_FILES]:
-            add_file(tx, project.id, project.owner, fid)
+def add_imported(tx: Tx, project: Project, files: Sequence[FileId]) -> bool:
+    """Create a project with its files, unless there is one of its name or there are too many. Returns whether it was
+    created."""
+    if tx.project_named(project.owner, project.name) is not None or tx.count_projects(project.owner) >= MAX_PROJECTS:
+        return False
+    create(tx, project)
+    for fid in files[:MAX_FILES]:
+        add_file(tx, project.id, project.owner, fid)
+    return True
 
 
 def amend(tx: Tx, pid: str, owner: OwnerId, if_version: int | None, fields: Mapping[str, Any]) -> Project:

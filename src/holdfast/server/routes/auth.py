@@ -16,8 +16,7 @@ from holdfast.core.errors import NotAllowedError, NotFoundError
 from holdfast.server import authenticator, html_pages, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https, opens_page
 from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, SERVER_TOKEN
-from holdfast.server.client_address import device_name, request_address
-from holdfast.server.connection_limits import network_of
+from holdfast.server.client_address import device_name, network_of, request_address
 from holdfast.server.context import ApiContext
 from holdfast.server.disconnects import run_while_connected
 from holdfast.server.login_links import LINK_TIME

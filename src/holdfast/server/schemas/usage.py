@@ -1,4 +1,4 @@
-"""Usage, budgets and prices. What they mean: `core.usage` and `core.budgets`."""
+"""Usage, budgets and prices. What they mean: `core.usage`, `core.costs` and `core.budgets`."""
 
 from datetime import date
 from typing import Annotated, Self
@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from holdfast.core.budgets import MAX_LIMIT, Action, Budget, BudgetState, Period, Unit
-from holdfast.core.usage import MAX_PRICE, Price
+from holdfast.core.costs import MAX_PRICE, Price
 from holdfast.engine.usage import MAX_PRICES, UsageGroup, UsageReport
 from holdfast.ports.store import UsageGrouping
 from holdfast.server.schemas.base import Name, RequestModel, ResponseModel, Timestamp, shallow_fields

@@ -14,7 +14,7 @@ from holdfast.core.events import Entry
 from holdfast.core.ids import RunId
 from holdfast.ports.journal import Append, JournalHead
 from holdfast.storage import append_checks, journal_page_limits
-from holdfast.storage.postgres import frame_packing, schema
+from holdfast.storage.postgres import database_upgrade, frame_packing, schema
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection
 
 _APPEND: Final[LiteralString] = """
@@ -99,7 +99,7 @@ _READERS: Final = 2
 class PostgresJournal:
     def __init__(self, config: PostgresConfig) -> None:
         """Create or upgrade the schema. Blocks."""
-        schema.create_or_upgrade(config, schema.JOURNAL)
+        database_upgrade.create_or_upgrade(config, schema.JOURNAL)
         self._writer = config.worker("journal-writer")
         self._housekeeper = config.worker("journal-housekeeper")
         """Settles and purges, so that no append waits for either."""

@@ -17,7 +17,7 @@ import psycopg
 
 from holdfast.ports.keyring import Keyring
 from holdfast.storage.key_file import keyring_from_json
-from holdfast.storage.postgres import schema
+from holdfast.storage.postgres import database_upgrade, schema
 from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 
 log = logging.getLogger("holdfast.storage")
@@ -52,7 +52,7 @@ class PostgresKeys:
                 return Keyring(secrets.token_hex(32))  # reading creates nothing
 
     def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
-        schema.create_or_upgrade(self._config, schema.STORE)
+        database_upgrade.create_or_upgrade(self._config, schema.STORE)
         with translated(), self._config.connect() as db:
             self._cached = after = _change(db, work)
         return after

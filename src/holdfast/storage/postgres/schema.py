@@ -1,4 +1,4 @@
-"""The tables, as migrations in order: each is a script that runs in one transaction.
+"""The tables, as migrations in order: each is a script that runs in one transaction (`database_upgrade`).
 
 The version of a schema is the number of migrations applied to it. A released script is never edited: a change is a new
 script at the end, and nodes of the version before must be able to work with it, so that nodes can be replaced one by
@@ -8,8 +8,6 @@ one. Text compares by code point (`COLLATE "C"`), as in Python and SQLite.
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.core.errors import SchemaTooNewError
-from holdfast.storage.postgres.connection import PostgresConfig, TimedConnection, translated
 from holdfast.storage.sql import schema as shared_schema
 
 _WORD: Final = 'CREATE DOMAIN word AS text COLLATE "C";'
@@ -140,30 +138,3 @@ JOURNAL: Final[Sequence[str]] = (
     """,
     "CREATE INDEX heads_pruned ON heads (run) WHERE pruned;",
 )
-
-
-def create_or_upgrade(config: PostgresConfig, migrations: Sequence[str]) -> None:
-    """Create the schema, or upgrade it to the newest version. Nodes that start together wait for one another."""
-    with translated(), config.connect() as db:
-        # Two nodes may upgrade at once: the second finds it done. The lock is released with the session.
-        db.execute("SET lock_timeout = '60s'; SET statement_timeout = '60s'")
-        db.answer_within = 600.0
-        db.execute("SELECT pg_advisory_lock(hashtext(%s))", (f"{config.schema} migrations",))
-        db.execute(f"CREATE SCHEMA IF NOT EXISTS {config.schema}".encode())
-        db.execute("CREATE TABLE IF NOT EXISTS version (one boolean PRIMARY KEY DEFAULT true, n bigint NOT NULL)")
-        _migrate(db, config, migrations)
-
-
-def _migrate(db: TimedConnection, config: PostgresConfig, migrations: Sequence[str]) -> None:
-    row = db.execute("SELECT n FROM version").fetchone()
-    version = 0 if row is None else int(row[0])
-    if version > len(migrations):
-        raise SchemaTooNewError(
-            f"The schema {config.schema} was written by a newer Holdfast: it has version {version}, and this one "
-            f"supports {len(migrations)}. Install the newer version."
-        )
-    for number, script in enumerate(migrations[version:], version + 1):
-        db.execute(
-            f"BEGIN; {script}; INSERT INTO version (n) VALUES ({number}) "
-            f"ON CONFLICT (one) DO UPDATE SET n = {number}; COMMIT".encode()
-        )

@@ -24,7 +24,7 @@ import psycopg
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.core.ids import NodeId
 from holdfast.ports.store import Tx
-from holdfast.storage.postgres import schema
+from holdfast.storage.postgres import database_upgrade, schema
 from holdfast.storage.postgres.connection import CONFLICTS, TRANSIENT, PostgresConfig, TimedConnection
 from holdfast.storage.postgres.dialect import PostgresDialect
 from holdfast.storage.sql.tx import SqlTx
@@ -50,7 +50,7 @@ _END_STALLED: Final = """
 class PostgresStore:
     def __init__(self, config: PostgresConfig, *, connections: int = 6) -> None:
         """Create or upgrade the schema. Blocks; a StorageError says what is wrong, and then nothing is left open."""
-        schema.create_or_upgrade(config, schema.STORE)
+        database_upgrade.create_or_upgrade(config, schema.STORE)
         self.generation = ""
         self.incarnation: NodeId | None = None
         self._idle_timeout = str(int(config.answer_within * 1000))

@@ -1,5 +1,5 @@
 """SQL for sums over what runs used. They are computed from the runs themselves; of erased runs, `erased_usage` has what
-is needed, added up by quarters of an hour. How sums become a cost: `core.usage`."""
+is needed, added up by quarters of an hour. How sums become a cost: `core.costs`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

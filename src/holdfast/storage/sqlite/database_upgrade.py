@@ -1,5 +1,5 @@
 """Creates and upgrades a database file, and decides which files are refused. The tables and migrations:
-`storage.sqlite.schema`.
+`storage.sqlite.schema`. The same for PostgreSQL: `storage.postgres.database_upgrade`.
 
 A file is checked before it is changed, created whole or not at all, and never overwritten if it cannot be read.
 """

@@ -1,4 +1,4 @@
-// The models and agents that can be compared.
+// The models and agents that can be compared. How many at once: CompareForm.tsx.
 
 import { useMemo } from "react";
 import { agentTitle } from "../../core/agent-descriptions.ts";

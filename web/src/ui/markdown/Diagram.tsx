@@ -2,7 +2,7 @@
 // cannot be, and while there are too many diagrams.
 
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
-import { FrameSlots } from "../../core/frame-limit.ts";
+import { FrameSlots } from "../../core/iframe-limit.ts";
 import { withRoot } from "../root-path.ts";
 import { useDarkTheme } from "../theme.ts";
 import { Button, CopyButton } from "../widgets/buttons.tsx";

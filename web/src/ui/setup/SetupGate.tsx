@@ -1,4 +1,4 @@
-// Offers to connect a model before the first chat.
+// Offers to connect a model before the first chat. When it is needed: server/routes/setup.py.
 
 import { type ReactNode, useEffect, useState } from "react";
 import type { SetupResponse } from "../../core/api-types.ts";

@@ -1,4 +1,4 @@
-// The list of chats: pinned first, then by project and age. Running chats have a dot.
+// The list of chats: pinned first, then by project and age (`ageGroup` in format.ts). Running chats have a dot.
 
 import { type KeyboardEvent, memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { searchWords, startNearMatch, wordPattern } from "../../core/search.ts";

@@ -1,4 +1,6 @@
 """Connects a command to its data: through the running server, or through a server in this process if none is running.
+The commands that change the keyring (`cli.credentials`), `doctor`, `migrate-store` and `bench` open the files
+themselves.
 
 The second serves the same app on a Unix socket in a private directory while the command runs, so each command has one
 implementation and nobody else can connect. A server is running if `server.json` names one that

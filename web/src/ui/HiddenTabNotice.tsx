@@ -1,21 +1,21 @@
-// Reports a run that ended or needs approval while the tab is hidden, in the title and as a notification. A device with
-// notifications of its own (notifications/push-subscription.ts) shows those instead.
+// Reports a run that ended or waits while the tab is hidden, in the title and as a notification. A device with
+// notifications of its own (notifications/push-subscription.ts) shows those instead. Which runs: hidden-tab-monitor.ts.
 
 import { useEffect, useRef } from "react";
-import type { BackgroundUpdate } from "../core/background-monitor.ts";
+import type { HiddenTabUpdate } from "../core/hidden-tab-monitor.ts";
 import { useApp, useStore } from "./context.ts";
 import { ownDevice } from "./notifications/own-device.ts";
 import { withRoot } from "./root-path.ts";
 
-function describe({ kind, run }: BackgroundUpdate): string {
+function describe({ kind, run }: HiddenTabUpdate): string {
   if (kind === "waits")
     return run.waits_for === "answer" ? "The model asks you something" : "A tool needs your approval";
   return run.status === "complete" ? "Your answer is ready" : "Your answer stopped early";
 }
 
-export function BackgroundNotifications() {
-  const { background, env } = useApp();
-  const updates = useStore(background.updates);
+export function HiddenTabNotice() {
+  const { hiddenTab, env } = useApp();
+  const updates = useStore(hiddenTab.updates);
   const originalTitle = useRef<string | null>(null);
   useEffect(() => {
     const last = updates.at(-1);
