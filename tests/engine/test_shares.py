@@ -1,6 +1,7 @@
 """Share links: a snapshot that never changes, holds nothing private, and ends with its chat."""
 
 import re
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -338,9 +339,10 @@ class HeldMessages:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def read_lazily(self, *_: Any) -> Any:
+    async def read_all(self, *_: Any) -> AsyncGenerator[Sequence[Message], None]:
         self.reached.set()
         await anyio.sleep_forever()
+        yield ()
 
 
 async def test_a_share_does_not_wait_for_a_large_one(

@@ -2,7 +2,7 @@
 served as it is; its row is written in the same transaction, so a share exists as a whole or not at all. Whoever has the
 link reads it: no login is asked for. What is erased when: `engine.retention`."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,7 @@ from holdfast.core.errors import (
     StorageError,
 )
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, RunId, SessionId, ShareId
-from holdfast.core.session import Message, Session
+from holdfast.core.session import Session
 from holdfast.core.shares import (
     MAX_JOURNAL_BYTES,
     MAX_SHARE_BYTES,
@@ -192,14 +192,11 @@ class Shares:
         else:
             left = MAX_JOURNAL_BYTES
             for number, mid in enumerate(branch.mids):
-                recording = RunRecording(await self._message(branch.session.id, mid), included, number)
+                recording = RunRecording(await self._messages.read_one(branch.session.id, mid), included, number)
                 left = await self._read_journal(recording, left)
                 async for piece in self._export.with_files(await self._export.render(recording.html), owner):
                     yield piece
         yield html_export.write_end().encode()
-
-    async def _message(self, sid: SessionId, mid: MessageId) -> Message:
-        return await self._messages.read_lazily(sid, [mid], _only)
 
     async def _read_journal(self, recording: RunRecording, left: int) -> int:
         """Record the run of an answer, if its journal can be read. `left`: how many bytes of journals may be read, also
@@ -214,12 +211,6 @@ class Shares:
                 if recording.size > MAX_SHARE_BYTES or left < 0:
                     raise _too_large()
         return left
-
-
-def _only(messages: Iterator[Message]) -> Message:
-    for message in messages:
-        return message
-    raise NotFoundError("message", "")
 
 
 def _too_large() -> NotAllowedError:
