@@ -435,3 +435,18 @@ async def test_nothing_is_rendered_where_the_store_reads(memory: World, monkeypa
         assert (len(rest.items), rest.next) == (2, None)
     assert sizes
     assert max(sizes) < 400_000
+
+
+async def test_large_sessions_are_stored_in_pieces(memory: World) -> None:
+    """An import and a fork leave the writer to others after a quarter of a megabyte."""
+    async with running([Say("x" * 200_000)], memory) as it:
+        sid = (await it.turn()).session_id
+        for _ in range(5):
+            last = await it.turn(sid)
+        data = (await export(it, sid)).replace(sid.encode(), b"ses_other")
+        before = it.store.calls["transact"]
+        await take(it, data)
+        assert it.store.calls["transact"] - before >= 3
+        before = it.store.calls["transact"]
+        await it.engine.sessions.fork(sid, last.message_id)
+        assert it.store.calls["transact"] - before >= 3

@@ -29,7 +29,7 @@ from holdfast.engine.html_export import EVERYTHING, IncludedParts
 from holdfast.engine.messages import Messages
 from holdfast.engine.projects import Projects
 from holdfast.engine.sessions import Sessions
-from holdfast.engine.transactions.imports import PIECE, Merged
+from holdfast.engine.transactions.imports import PIECE, PIECE_SIZE, Merged
 from holdfast.ports.files import IncomingFile
 
 T = TypeVar("T")
@@ -40,7 +40,6 @@ START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files
 _IN_MEMORY: Final = 1024 * 1024  # Bytes of the messages of one session that are not worth a file
-_PIECE_SIZE: Final = 4 * 1024 * 1024  # Bytes of lines that make a piece of a session
 _UNUSABLE: Final = "The import cannot be stored in a temporary file"
 _ATTEMPTS: Final = 3  # Of adding to a session that others change meanwhile
 
@@ -395,7 +394,7 @@ class Import:
             if is_wanted:
                 piece.append(ids.message(export_lines.read_message(line), self._files))
                 size += len(line)
-            if len(piece) == PIECE or size >= _PIECE_SIZE:
+            if len(piece) == PIECE or size >= PIECE_SIZE:
                 yield piece
                 piece, size = [], 0
         if piece:
