@@ -133,7 +133,7 @@ def test_a_number_ends() -> None:
     with pytest.raises(InvalidInputError, match="has a number of more than 10000 characters"):
         list(read_objects(stream, "chats.json"))
     assert stream.tell() < 4 * CHUNK
-    with pytest.raises(InvalidInputError, match="has a number that cannot be read"):
+    with pytest.raises(InvalidInputError, match=r"has a number of more than \d+ digits$"):
         read(f'{{"a": {"1" * 5000}}}')
 
 

@@ -346,8 +346,9 @@ class _Text:
                 words = _STRING_OR_WORD.finditer(self._buffer, self._at)
                 self._drop(next(match.start() for match in words if match[0] == error.name))
                 self.fail("a number that JSON allows", found=error.name)
-            except ValueError as error:
-                raise InvalidInputError(place, f"has a number that cannot be read: {error}") from None
+            except ValueError:
+                digits = sys.get_int_max_str_digits()
+                raise InvalidInputError(place, f"has a number of more than {digits} digits") from None
             else:
                 rest = self._buffer[end : end + _LONGEST_CUT_TOKEN]
                 if isinstance(value, int | float) and (not rest or _CUT_TOKEN.fullmatch(rest)):  # a number goes on
