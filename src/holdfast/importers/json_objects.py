@@ -18,7 +18,10 @@ from holdfast.core.size_text import size_text
 from holdfast.importers.scratch import Scratch
 
 MAX_OBJECT: Final = 128 * 1024 * 1024  # Characters of one conversation, files inside it included
-MAX_MEMORY: Final = 256 * 1024 * 1024  # Bytes of a message as text, of which there are up to three copies at a time
+MAX_VALUE: Final = 32 * 1024 * 1024
+"""Characters of a message, files inside it included. It is parsed by one call, for which nothing else of the process
+runs: some 80 ms."""
+MAX_MEMORY: Final = 64 * 1024 * 1024  # Bytes of a message as text, of which there are up to three copies at a time
 MAX_DEPTH: Final = 20_000  # Levels of nesting: an export that nests replies has two for each message
 MAX_STRUCTURE: Final = 4 * 1024 * 1024
 """Characters outside of strings, of a message and of all other fields of a conversation: they take up to 200 MB. A
@@ -384,8 +387,8 @@ class _Text:
                 raise InvalidInputError(place, f"has a part that takes more than {size_text(MAX_MEMORY)} of memory")
             if has_ended or self._ended or (size >= most and len(pieces) > 1):
                 break
-            if size > MAX_OBJECT:
-                raise InvalidInputError(place, f"is larger than {MAX_OBJECT} characters")
+            if size > MAX_VALUE:
+                raise InvalidInputError(place, f"has a part of more than {MAX_VALUE} characters")
             self._read(_CHUNK)
             pieces.append(self._buffer)
             size += len(self._buffer)
