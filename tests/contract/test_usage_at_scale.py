@@ -56,6 +56,21 @@ async def test_sums_read_no_rows_of_runs() -> None:
         assert plan == ["SEARCH runs USING COVERING INDEX runs_used (owner=? AND ended_at>? AND ended_at<?)"]
 
 
+async def test_sums_of_a_session_read_its_runs_alone() -> None:
+    """Not all runs of its owner: the header of each chat shows them."""
+    store = InMemoryStore(FakeClock())
+    statements: list[str] = []
+    store._db.set_trace_callback(statements.append)
+    await store.read(lambda tx: (tx.usage(UsageQuery(LOCAL, 0.0, 1e12, session_id=s.SID)), tx.count_runs(s.SID)))
+    store._db.set_trace_callback(None)
+    found = [each for each in statements if " runs " in each]
+    plans = [step for each in found for *_, step in store._db.execute(f"EXPLAIN QUERY PLAN {each}") if " runs " in step]
+    assert [plan.removeprefix("SEARCH runs USING ") for plan in plans] == [
+        "INDEX runs_of_session (session_id=?)",
+        "COVERING INDEX runs_of_session (session_id=?)",
+    ]
+
+
 async def test_erased_runs_take_a_row_per_quarter_of_an_hour_and_not_one_each() -> None:
     """A client that stores nothing has each of its runs erased. Forgetting old ones reads nothing else."""
     store = InMemoryStore(FakeClock())

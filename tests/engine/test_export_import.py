@@ -3,6 +3,7 @@
 import json
 import tempfile
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pytest
 from anyio import to_thread
 
 from holdfast.agents.scripted_agent import Action, CallTool, Fail, Hang, Meet, Say, Think
+from holdfast.core import markdown_export
 from holdfast.core.errors import InvalidInputError, StorageFullError
 from holdfast.core.events import MemoryRecalled, Usage
 from holdfast.core.ids import LOCAL, MessageId, SessionId
-from holdfast.core.parts import TextPart
+from holdfast.core.parts import TextPart, approximate_size
 from holdfast.core.session import Message
-from holdfast.engine import export_import
+from holdfast.engine import export_import, export_lines
+from holdfast.engine import messages as messages_module
 from holdfast.engine.export_import import ExportImport, FileRules, ImportedSession
 from holdfast.engine.sessions import Sessions
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import RunQuery, SessionQuery
+from holdfast.ports.store import RunQuery, SessionQuery, Tx
 from holdfast.storage.file_store import FileStore
 from tests.engine.test_import_reader import END, MESSAGE, SESSION
 from tests.harness import AnyWorld, Running, World, in_turn, running
@@ -385,3 +388,66 @@ async def test_nothing_is_erased_while_everything_is_kept(world: AnyWorld, tmp_p
                 assert await it.events(run.id)
             await it.tick()
         assert await it.erased(run.id)
+
+
+async def test_nothing_is_rendered_where_the_store_reads(memory: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads read for all requests: exports and searches write and compare their texts elsewhere, and one read
+    covers few messages."""
+    reading, sizes = False, list[int]()
+
+    async def read(work: Callable[[Tx], Any]) -> Any:
+        def guarded(tx: Tx) -> Any:
+            nonlocal reading
+            reading = True
+            try:
+                found = work(tx)
+            finally:
+                reading = False
+            if isinstance(found, list) and found and isinstance(found[0], Message):
+                sizes.append(sum(approximate_size(message.parts) for message in found))
+            return found
+
+        return await plain(guarded)
+
+    def guard(module: Any, name: str) -> None:
+        inner = getattr(module, name)
+
+        def outside(*args: Any, **options: Any) -> Any:
+            assert not reading
+            return inner(*args, **options)
+
+        monkeypatch.setattr(module, name, outside)
+
+    guard(export_lines, "write")
+    guard(markdown_export, "write_message")
+    guard(messages_module, "around")
+    async with running([Say("x" * 100_000)], memory) as it:
+        sid = (await it.turn()).session_id
+        for _ in range(5):
+            await it.turn(sid)
+        plain = it.store.inner.read
+        monkeypatch.setattr(it.store.inner, "read", read)
+        for export in (it.engine.export_import.export, it.engine.export_import.export_markdown):
+            assert len(b"".join([piece async for piece in export(sid)])) > 600_000
+        page = await it.engine.messages.excerpts(sid, "xxx", limit=4)
+        assert len(page.items) == 4
+        rest = await it.engine.messages.excerpts(sid, "xxx", limit=4, before=page.next)
+        assert (len(rest.items), rest.next) == (2, None)
+    assert sizes
+    assert max(sizes) < 400_000
+
+
+async def test_large_sessions_are_stored_in_pieces(memory: World) -> None:
+    """An import and a fork leave the writer to others after a quarter of a megabyte."""
+    async with running([Say("x" * 200_000)], memory) as it:
+        last = await it.turn()
+        sid = last.session_id
+        for _ in range(5):
+            last = await it.turn(sid)
+        data = (await export(it, sid)).replace(sid.encode(), b"ses_other")
+        before = it.store.calls["transact"]
+        await take(it, data)
+        assert it.store.calls["transact"] - before >= 3
+        before = it.store.calls["transact"]
+        await it.engine.sessions.fork(sid, last.message_id)
+        assert it.store.calls["transact"] - before >= 3

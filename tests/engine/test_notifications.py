@@ -20,6 +20,7 @@ from tests.harness import GUARD, AnyWorld, Running, World, crash_before_settling
 pytestmark = pytest.mark.anyio
 
 PHONE = "https://push.example/phone"
+API = {"source": "openai"}
 
 
 async def subscribe(it: Running, endpoint: str = PHONE, *, credential: str | None = None, **wants: bool) -> Any:
@@ -96,6 +97,17 @@ async def test_a_failure_is_told_and_a_cancel_is_not(world: AnyWorld) -> None:
     async with running([Say("begun"), Hang()], world, push=push) as it:
         run = await it.send_and_see(2)
         await it.engine.runs.cancel(run.id)
+        assert await outbox(it) == []
+
+
+@pytest.mark.parametrize(("settings", "lifetime"), [({}, "attached"), ({"keep": False}, None), (API, None)])
+async def test_a_question_whose_client_is_connected_is_not_told(world: AnyWorld, settings: Any, lifetime: Any) -> None:
+    """As with the end of a run: an attached run, a temporary chat and a chat of a program are nobody's news."""
+    async with running([CallTool("c1", asks=True), Say("done")], world, push=RecordingPush(gate=anyio.Event())) as it:
+        await subscribe(it)
+        sid = (await it.engine.sessions.create(settings=settings)).id
+        run = await (it.send(sid) if lifetime is None else it.send(sid, lifetime=lifetime))
+        await it.until(run.id, "waiting")
         assert await outbox(it) == []
 
 

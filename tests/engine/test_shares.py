@@ -1,10 +1,12 @@
 """Share links: a snapshot that never changes, holds nothing private, and ends with its chat."""
 
 import re
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import pytest
 from anyio import to_thread
 from hypothesis import given
@@ -19,12 +21,14 @@ from holdfast.core.session import Message
 from holdfast.core.shares import Share
 from holdfast.engine import shares as shares_module
 from holdfast.engine.attachments import Attachments
+from holdfast.engine.export_import import ExportImport
 from holdfast.engine.html_export import IncludedParts, write_messages
 from holdfast.engine.html_recording import RunRecording
+from holdfast.engine.messages import Messages
 from holdfast.engine.shares import ShareRequest
 from holdfast.storage.file_store import FileStore
 from tests import strategies
-from tests.harness import AnyWorld, Running, in_turn, running
+from tests.harness import GUARD, AnyWorld, Running, in_turn, running
 
 pytestmark = pytest.mark.anyio
 
@@ -323,6 +327,46 @@ async def test_shares_are_limited(world: AnyWorld, files: FileStore, monkeypatch
             await share(it, sid, "second")
         assert len(await it.engine.shares.list()) == 1
         assert len([path for path in files._root.rglob("*") if path.is_file()]) == 1
+
+
+class HeldMessages:
+    """Reads of the transcript that wait until their task is cancelled."""
+
+    def __init__(self, inner: Messages) -> None:
+        self._inner = inner
+        self.reached = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def read_all(self, *_: Any) -> AsyncGenerator[Sequence[Message], None]:
+        self.reached.set()
+        await anyio.sleep_forever()
+        yield ()
+
+
+async def test_a_share_does_not_wait_for_a_large_one(
+    world: AnyWorld, files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a large one take longer than two minutes; one that is stopped leaves nothing."""
+    async with running([Say("an answer")], world, files=files) as it:
+        sid = (await it.turn()).session_id
+        held = HeldMessages(it.engine.messages)
+        large = replace(it.engine.shares, _messages=cast(Messages, held), _export=replace_messages(it, held))
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(large.create, sid, ShareRequest(), "large")
+                await held.reached.wait()
+                await share(it, sid, "small")
+                tasks.cancel_scope.cancel()
+            monkeypatch.setattr(shares_module, "_TIME_LIMIT", 0.001)
+            with pytest.raises(NotAllowedError, match="longer than"):
+                await large.create(sid, ShareRequest(), "large")
+        assert [each.token_digest for each in await it.engine.shares.list()] == ["small"]
+
+
+def replace_messages(it: Running, held: HeldMessages) -> ExportImport:
+    return replace(it.engine.export_import, _messages=cast(Messages, held))
 
 
 async def test_an_empty_chat_is_not_shared(world: AnyWorld, files: FileStore) -> None:

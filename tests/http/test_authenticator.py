@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast.config import LOGIN_IDLE_DAYS
 from holdfast.core.errors import DrainingError, NotAllowedError, ReauthenticationRequiredError
-from holdfast.ports.keyring import Keyring
+from holdfast.ports.keyring import DAY, LOGIN_DAYS, Keyring
 from holdfast.server.authenticator import (
     BROWSER_COOKIE,
     COOKIE,
-    LOGIN_DAYS,
     Authenticator,
     issue_token,
     record_configured_password,
@@ -25,8 +24,6 @@ from holdfast.server.client_address import client_address, device_name, network_
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.storage.key_file import KeyFile
 from holdfast.testing import FakeClock
-
-DAY = 24 * 3600.0
 
 
 async def logged_in(authenticator: Authenticator, cookie: str) -> bool:
@@ -75,6 +72,17 @@ async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
     assert await logged_in(Authenticator(keys, clock, password="correct horse"), cookie)
     clock.advance(DAY)
     assert not await logged_in(authenticator, cookie)
+
+
+@pytest.mark.anyio
+async def test_an_expired_login_is_removed(tmp_path: Path) -> None:
+    """Also if no other login is valid or was used."""
+    clock, keys = FakeClock(), KeyFile(tmp_path)
+    authenticator = Authenticator(keys, clock, password="correct horse")
+    await authenticator.log_in("Firefox", "::1")
+    clock.advance(LOGIN_IDLE_DAYS * DAY + 1)
+    await authenticator.save_uses()
+    assert keys.read().logins == ()
 
 
 @pytest.mark.anyio

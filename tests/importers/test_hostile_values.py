@@ -127,13 +127,25 @@ def test_a_text_is_limited_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         read(f'[{{"a": "{plain}"}}, {{"a": "{wide}"}}]')
 
 
+def test_a_message_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is parsed by one call, for which nothing else runs: a conversation can be larger than a message."""
+    monkeypatch.setattr(json_objects, "MAX_VALUE", 4 * CHUNK)
+    message = f'{{"a": "{"x" * 3 * CHUNK}"}}'
+    assert len(read(f'[{{"messages": [{message}, {message}, {message}]}}]')[0]["messages"]) == 3
+    stream = io.BytesIO(f'{{"messages": [{{"a": "{"x" * 100 * CHUNK}"}}]}}'.encode())
+    with pytest.raises(InvalidInputError, match="has a part of more than"):
+        list(read_objects(stream, "chats.json"))
+    assert stream.tell() < 10 * CHUNK
+    assert json_objects.MAX_MEMORY <= 64 * 1024 * 1024
+
+
 def test_a_number_ends() -> None:
     """Digits without an end are refused, and are not read again for each chunk."""
     stream = io.BytesIO(b'{"a": 0.' + b"0" * 100 * CHUNK)
     with pytest.raises(InvalidInputError, match="has a number of more than 10000 characters"):
         list(read_objects(stream, "chats.json"))
     assert stream.tell() < 4 * CHUNK
-    with pytest.raises(InvalidInputError, match="has a number that cannot be read"):
+    with pytest.raises(InvalidInputError, match=r"has a number of more than \d+ digits$"):
         read(f'{{"a": {"1" * 5000}}}')
 
 

@@ -1,6 +1,7 @@
 """Sending to a real push service, and to what only pretends to be one."""
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,11 +10,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.core.ids import LOCAL, SubscriptionId
+from holdfast.ports.keyring import DAY, ApiToken, Login
 from holdfast.ports.push import PushResult
 from holdfast.ports.store import PushSubscription
 from holdfast.push.web_push import MAX_ENDPOINT, WebPush
 from holdfast.storage.key_file import KeyFile
 from holdfast.system import SystemClock
+from holdfast.testing import FakeClock
 from tests.push.service import Browser, PushServiceServer, verify_authorization
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +25,7 @@ CONTACT: Final = "mailto:admin@example.com"
 
 
 def web_push(tmp_path: Path, *origins: str, **options: Any) -> WebPush:
-    return WebPush(KeyFile(tmp_path), SystemClock(), CONTACT, origins, **options)
+    return WebPush(KeyFile(tmp_path), SystemClock(), CONTACT, 7 * DAY, origins, **options)
 
 
 def subscription(endpoint: str, keys: dict[str, str]) -> PushSubscription:
@@ -50,6 +53,19 @@ async def test_a_message_is_what_push_services_expect(tmp_path: Path, push_servi
     assert topics[0] == topics[1] != topics[2]
     assert len(topics[0]) == 32
     assert len({each.body for each in push_service.received}) == 3  # salt and key are new each time
+
+
+@pytest.mark.parametrize(
+    ("age", "unused", "is_valid"),
+    [(8 * DAY, 7 * DAY, True), (8 * DAY, 7 * DAY + 601, False), (30 * DAY + 1, 0.0, False)],
+)
+def test_an_expired_login_is_not_accepted(tmp_path: Path, age: float, unused: float, is_valid: bool) -> None:
+    """Although it is still in the keyring; uses of the last minutes may not be saved yet."""
+    clock, keys = FakeClock(), KeyFile(tmp_path)
+    login = Login("login_1", "", "Phone", "::1", created_at=clock.now() - age, used_at=clock.now() - unused)
+    keys.change(lambda ring: replace(ring, logins=(login,), tokens=(ApiToken("tok_1", "sync", "", 0.0),)))
+    push = WebPush(keys, clock, CONTACT, 7 * DAY)
+    assert [push.accepts_credential(each) for each in ("login_1", "tok_1", "login_2")] == [is_valid, True, False]
 
 
 @pytest.mark.parametrize(

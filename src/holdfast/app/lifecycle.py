@@ -39,7 +39,7 @@ from holdfast.core.errors import ConfigError, NotAllowedError, StorageError
 from holdfast.core.size_text import MIB
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import EngineSettings
-from holdfast.ports.keyring import KeyringStore
+from holdfast.ports.keyring import DAY, KeyringStore
 from holdfast.push.web_push import WebPush
 from holdfast.server import app, chat_import, peer_user, uvicorn_server
 from holdfast.server.access_rules import needs_password
@@ -156,7 +156,7 @@ async def _open_server(
 ) -> AsyncIterator[tuple[Node, AgentServices, str]]:
     engine_proxy = EngineProxy()
     services = build_agents(config, keys, engine_proxy)
-    push = WebPush(keys, SystemClock(), config.push_contact, config.push_origins)
+    push = WebPush(keys, SystemClock(), config.push_contact, config.login_idle_days * DAY, config.push_origins)
     node = await storage.open_node(
         config, services.agents, settings, wrap_storage, services.memory, exporter, services.prices, push
     )

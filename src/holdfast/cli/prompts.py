@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connect import ServerConnection, api_path
 from holdfast.cli.context import AsJson, CliContext, ConfigFile, DataDir, Limit
+from holdfast.cli.server_connection import ServerConnection, api_path
 from holdfast.core.errors import InvalidInputError
 
 PromptArgument = Annotated[str, typer.Argument(metavar="PROMPT", help="The name or id of a prompt.")]

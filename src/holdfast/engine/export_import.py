@@ -7,7 +7,7 @@
 import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar, cast
@@ -19,7 +19,7 @@ from holdfast.core.errors import InvalidInputError, NotFoundError
 from holdfast.core.export_format import DerivedIds, ExportedFile, ExportedProject, ExportedSession
 from holdfast.core.file_errors import storage_errors
 from holdfast.core.ids import LOCAL, FileId, MessageId, OwnerId, SessionId
-from holdfast.core.parts import FilePart, MissingFile, approximate_size
+from holdfast.core.parts import FilePart, MissingFile
 from holdfast.core.session import Message, Session
 from holdfast.core.size_text import size_text
 from holdfast.engine import export_lines, html_export
@@ -29,21 +29,17 @@ from holdfast.engine.html_export import EVERYTHING, IncludedParts
 from holdfast.engine.messages import Messages
 from holdfast.engine.projects import Projects
 from holdfast.engine.sessions import Sessions
-from holdfast.engine.transactions.imports import PIECE, Merged
+from holdfast.engine.transactions.imports import PIECE, PIECE_SIZE, Merged
 from holdfast.ports.files import IncomingFile
 
 T = TypeVar("T")
 
-_BATCH: Final = 100
-_RENDERED: Final = 20  # Messages that are rendered at once
-_RENDERED_SIZE: Final = 256 * 1024  # Bytes of messages that are
 _ENCODED: Final = 3 * 2**16  # Bytes that are encoded at once: a multiple of 3, so that the pieces make one text
 _UNKNOWN: Final = "application/octet-stream"
 START: Final = 4096  # Bytes from which a file's media type is detected
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_SESSION: Final = 512 * 1024 * 1024  # Bytes of one session without its files
 _IN_MEMORY: Final = 1024 * 1024  # Bytes of the messages of one session that are not worth a file
-_PIECE_SIZE: Final = 4 * 1024 * 1024  # Bytes of lines that make a piece of a session
 _UNUSABLE: Final = "The import cannot be stored in a temporary file"
 _ATTEMPTS: Final = 3  # Of adding to a session that others change meanwhile
 
@@ -75,18 +71,6 @@ class ImportedSession:
     files: int
     is_new: bool = True
     skipped: tuple[str, ...] = ()  # What was left out, and why
-
-
-def _take_some(messages: Iterator[Message]) -> list[Message]:
-    """The first of these, so that they do not take much memory or time together."""
-    taken: list[Message] = []
-    size = 0
-    for message in messages:
-        taken.append(message)
-        size += approximate_size(message.parts)
-        if size >= _RENDERED_SIZE:
-            break
-    return taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,13 +177,11 @@ class ExportImport:
     async def messages_as_html(
         self, sid: SessionId, mids: Sequence[MessageId], owner: OwnerId = LOCAL, included: IncludedParts = EVERYTHING
     ) -> AsyncIterator[bytes]:
-        at = 0
-        while at < len(mids):
-            messages = await self._messages.read_lazily(sid, mids[at : at + _RENDERED], _take_some)
-            at += len(messages)
-            html = await self.render(html_export.write_messages, messages, included)
-            async for piece in self.with_files(html, owner):
-                yield piece
+        async with aclosing(self._messages.read_all(sid, mids)) as batches:
+            async for messages in batches:
+                html = await self.render(html_export.write_messages, messages, included)
+                async for piece in self.with_files(html, owner):
+                    yield piece
 
     async def render(self, write: Callable[..., T], *arguments: Any) -> T:
         """Writes HTML in a thread, one such work at a time."""
@@ -227,22 +209,14 @@ class ExportImport:
     async def _map(
         self, sid: SessionId, mids: Sequence[MessageId], encode: Callable[[Message], bytes]
     ) -> AsyncIterator[bytes]:
-        """The messages encoded, in pieces: a message can have megabytes, or a few bytes."""
+        """The messages encoded, in pieces, and not where the store reads: others wait for that."""
 
-        def encode_some(messages: Iterator[Message]) -> tuple[int, bytes]:
-            lines, size = [], 0
-            for message in messages:
-                lines.append(encode(message))
-                size += len(lines[-1])
-                if size >= _PIECE_SIZE:
-                    break
-            return len(lines), b"".join(lines)
+        def encode_some(messages: Sequence[Message]) -> bytes:
+            return b"".join(map(encode, messages))
 
-        at = 0
-        while at < len(mids):
-            count, piece = await self._messages.read_lazily(sid, mids[at : at + _BATCH], encode_some)
-            at += count
-            yield piece
+        async with aclosing(self._messages.read_all(sid, mids)) as batches:
+            async for messages in batches:
+                yield await to_thread.run_sync(encode_some, messages)
 
     # ---- import ----
 
@@ -418,7 +392,7 @@ class Import:
             if is_wanted:
                 piece.append(ids.message(export_lines.read_message(line), self._files))
                 size += len(line)
-            if len(piece) == PIECE or size >= _PIECE_SIZE:
+            if len(piece) == PIECE or size >= PIECE_SIZE:
                 yield piece
                 piece, size = [], 0
         if piece:

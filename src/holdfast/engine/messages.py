@@ -2,10 +2,13 @@
 of a session. How a message is folded while its run is open: `core.transcript`; runs that nobody executes are settled
 first (`engine.settling_reader`)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
+
+from anyio import to_thread
 
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import BrokenSequenceError, JournalPrunedError, NotFoundError, StorageError
@@ -21,11 +24,11 @@ from holdfast.engine.settling_reader import SettlingReader
 from holdfast.engine.transactions.row_access import get_message, get_session
 from holdfast.ports.store import PathEntry, RunTimes, Tx
 
-T = TypeVar("T")
-
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 """A page of messages ends where it would have more, though not before its first message."""
 _MAX_LOOKED_AT: Final = 1000  # Messages of which a page of excerpts is made
+_READ_AT_ONCE: Final = 100  # Messages of one read of the store, which others wait for
+_READ_SIZE: Final = 256 * 1024  # Bytes of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,26 @@ class Messages:
         before: MessageId | None = None,
     ) -> ExcerptPage:
         """The questions of the shown branch, or its messages whose text contains `query`: the newest, oldest first. A
-        page looks at `_MAX_LOOKED_AT` messages at most, so it may have no items and a cursor. Of answers that are still
-        being written, nothing is found."""
-        return await self._node.store.read(lambda tx: _excerpts(tx, get_session(tx, sid, owner), query, limit, before))
+        page looks at `_MAX_LOOKED_AT` messages or `MAX_PAGE_BYTES` at most, so it may have no items and a cursor. Of
+        answers that are still being written, nothing is found. The full-text index finds words, in all branches; this
+        finds any part of the texts on the shown one."""
+        wanted = None if query is None else normalize_query(query)
+        found: list[MessageExcerpt] = []
+        looked = size = 0
+        read = partial(_read_upwards, sid=sid, owner=owner, before=before, count=_READ_AT_ONCE)
+        while messages := await self._node.store.read(read):
+            items, count = await to_thread.run_sync(_pick, messages, wanted, limit - len(found))
+            found += items
+            before = messages[count - 1].id
+            if messages[count - 1].parent_id is None:
+                before = None
+                break
+            looked += count
+            size += sum(approximate_size(message.parts) for message in messages[:count])
+            if len(found) == limit or looked >= _MAX_LOOKED_AT or size > MAX_PAGE_BYTES:
+                break
+            read = partial(read, before=before, count=min(_READ_AT_ONCE, _MAX_LOOKED_AT - looked))
+        return ExcerptPage(tuple(reversed(found)), before)
 
     async def get(self, mid: MessageId, owner: OwnerId = LOCAL) -> MessageView:
         def work(tx: Tx) -> MessageView:
@@ -142,21 +162,35 @@ class Messages:
 
         return await self._node.store.read(work)
 
-    async def read_lazily(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Iterator[Message]], T]) -> T:
-        """`use` of these messages of a session, called off the event loop; each is read when it is asked for.
-        NotFoundError if one was erased, or belongs to another session."""
+    async def read_some(self, sid: SessionId, mids: Sequence[MessageId]) -> Sequence[Message]:
+        """The first of these messages of a session, at least one: as many as one read should take, because others wait
+        for it. NotFoundError if one was erased, or belongs to another session."""
 
-        def load(tx: Tx) -> Iterator[Message]:
-            for mid in mids:
-                message = get_message(tx, mid)
+        def work(tx: Tx) -> Sequence[Message]:
+            messages = [get_message(tx, mids[0])]
+            size = approximate_size(messages[0].parts)
+            for mid in mids[1:_READ_AT_ONCE]:
+                if size >= _READ_SIZE:
+                    break
+                messages.append(get_message(tx, mid))
+                size += approximate_size(messages[-1].parts)
+            for message in messages:
                 if message.session_id != sid:
-                    raise NotFoundError("message", mid)
-                yield message
-
-        def work(tx: Tx) -> T:
-            return use(load(tx))
+                    raise NotFoundError("message", message.id)
+            return messages
 
         return await self._node.store.read(work)
+
+    async def read_one(self, sid: SessionId, mid: MessageId) -> Message:
+        return (await self.read_some(sid, [mid]))[0]
+
+    async def read_all(self, sid: SessionId, mids: Sequence[MessageId]) -> AsyncGenerator[Sequence[Message], None]:
+        """All of these messages, some at a time, as `read_some` reads them."""
+        at = 0
+        while at < len(mids):
+            messages = await self.read_some(sid, mids[at : at + _READ_AT_ONCE])
+            at += len(messages)
+            yield messages
 
     async def model_input(self, sid: SessionId, owner: OwnerId = LOCAL) -> tuple[Session, ModelInput]:
         """What a model would be shown of the session if a message were sent now."""
@@ -173,11 +207,6 @@ class Messages:
         await self._reader.settle_session(sid)
         return await self._node.store.read(lambda tx: _outline(tx, get_session(tx, sid, owner)))
 
-    async def map_by_id(self, sid: SessionId, mids: Sequence[MessageId], use: Callable[[Message], T]) -> list[T]:
-        """`use` of each message, called off the event loop where the store reads. NotFoundError if one was erased."""
-
-        return await self.read_lazily(sid, mids, lambda found: [use(message) for message in found])
-
 
 def _page(tx: Tx, session: Session, limit: int, before: MessageId | None) -> Page:
     end = session.head if before is None else tree.node(tx, session, before).parent_id
@@ -192,27 +221,33 @@ def _sized(view: MessageView, parts_size: int) -> MessageView:
     return replace(view, size=parts_size + len(view.summary or "") + siblings)
 
 
-def _excerpts(tx: Tx, session: Session, query: str | None, limit: int, before: MessageId | None) -> ExcerptPage:
-    """Reads whole messages, each by its own statement: at most 1000, and 8 MB. The full-text index finds words, in all
-    branches; this finds any part of the texts on the shown one."""
+def _read_upwards(tx: Tx, sid: SessionId, owner: OwnerId, before: MessageId | None, count: int) -> Sequence[Message]:
+    """The newest messages of the shown branch, or those before a message: as many as one read should take."""
+    session = get_session(tx, sid, owner)
     end = session.head if before is None else tree.node(tx, session, before).parent_id
-    wanted = None if query is None else normalize_query(query)
-    found: list[MessageExcerpt] = []
-    oldest: Message | None = None
+    messages: list[Message] = []
     size = 0
-    for message in islice(tree.upwards(tx, session, end), _MAX_LOOKED_AT):
+    for message in islice(tree.upwards(tx, session, end), count):
+        messages.append(message)
+        size += approximate_size(message.parts)
+        if size >= _READ_SIZE:
+            break
+    return messages
+
+
+def _pick(newest_first: Sequence[Message], wanted: str | None, limit: int) -> tuple[list[MessageExcerpt], int]:
+    """Up to `limit` excerpts, and of how many messages they were made."""
+    found: list[MessageExcerpt] = []
+    for n, message in enumerate(newest_first, 1):
         if wanted is not None:
             text = around(message.parts, wanted)
         else:
             text = beginning(message.parts) if message.role == "user" else None
         if text is not None:
             found.append(MessageExcerpt(message, text))
-        oldest = message
-        size += approximate_size(message.parts)
-        if len(found) == limit or size > MAX_PAGE_BYTES:
-            break
-    found.reverse()
-    return ExcerptPage(tuple(found), oldest.id if oldest is not None and oldest.parent_id is not None else None)
+            if len(found) == limit:
+                return found, n
+    return found, len(newest_first)
 
 
 def _fit(newest_first: Iterable[MessageView]) -> Page:

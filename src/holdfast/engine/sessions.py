@@ -32,7 +32,7 @@ from holdfast.engine.transactions.approvals import WaitsFor
 from holdfast.engine.transactions.forks import Fork
 from holdfast.engine.transactions.row_access import get_session
 from holdfast.ports.agent import Summarizer
-from holdfast.ports.store import RunQuery, SearchHit, SessionQuery, Tx, UsageQuery
+from holdfast.ports.store import SearchHit, SessionQuery, Tx, UsageQuery
 
 _SMALL_EDIT: Final = 16 * 1024  # Bytes; smaller edits, such as archiving or renaming, need no free space
 LISTED_BYTES: Final = 1000
@@ -99,7 +99,7 @@ class Sessions:
             session = get_session(tx, sid, owner)
             price_of = price_finder(tx.settings(owner), prices)
             total = total_of(tx.usage(UsageQuery(owner, 0.0, math.inf, session_id=session.id)), price_of)
-            return replace(total, runs=_count_runs(tx, session))
+            return replace(total, runs=tx.count_runs(session.id))
 
         await self._reader.settle_session(sid)
         return await self._node.with_prices(lambda prices: self._node.store.read(lambda tx: work(tx, prices)))
@@ -332,11 +332,3 @@ def _view(tx: Tx, session: Session, max_bytes: int = MAX_QUEUED_BYTES) -> Sessio
     current = active[-1] if active else None
     waits_for = None if current is None else approvals.waits_for(tx, current)
     return SessionView(session, current, tuple(queued), size, waits_for)
-
-
-def _count_runs(tx: Tx, session: Session) -> int:
-    count, query = 0, RunQuery(session.owner, session.id, limit=1000)
-    while page := tx.runs(query):
-        count += len(page)
-        query = replace(query, before=(page[-1].created_at, page[-1].id))
-    return count

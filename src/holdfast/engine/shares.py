@@ -2,12 +2,13 @@
 served as it is; its row is written in the same transaction, so a share exists as a whole or not at all. Whoever has the
 link reads it: no login is asked for. What is erased when: `engine.retention`."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO, Final
 
+import anyio
 from anyio import CapacityLimiter, to_thread
 
 from holdfast.core.errors import (
@@ -19,7 +20,7 @@ from holdfast.core.errors import (
     StorageError,
 )
 from holdfast.core.ids import LOCAL, MessageId, OwnerId, RunId, SessionId, ShareId
-from holdfast.core.session import Message, Session
+from holdfast.core.session import Session
 from holdfast.core.shares import (
     MAX_JOURNAL_BYTES,
     MAX_SHARE_BYTES,
@@ -44,6 +45,7 @@ from holdfast.ports.store import PathEntry, StoredFile, Tx
 MEDIA_TYPE: Final = "text/html"
 MAX_CREATING: Final = 4  # At once; they take turns to render
 _OPENED_EVERY: Final = 60.0  # Seconds between two times that are recorded of a share being opened
+_TIME_LIMIT: Final = 120.0  # Seconds for one
 _PAGE: Final = 1000  # Events that are read at once
 _PAGE_BYTES: Final = MIB
 
@@ -80,25 +82,33 @@ class Shares:
     """A small request renders much, and a recording is in memory while it is."""
 
     async def create(self, sid: SessionId, request: ShareRequest, token_digest: str, owner: OwnerId = LOCAL) -> Share:
-        """Share what the chat shows now. An answer that is still being written is left out."""
+        """Share what the chat shows now. An answer that is still being written is left out. Cancelling it leaves
+        nothing."""
         async with self._creating:
-            branch = await self._find_branch(sid, request, owner)
-            await self._node.store.read(lambda tx: _check_quota(tx, owner, 0))
-            with await to_thread.run_sync(self._attachments.begin) as incoming:
-                size = 0
-                async with aclosing(self._render(branch, request, owner)) as pieces:
-                    async for piece in pieces:
-                        size += len(piece)
-                        if size > MAX_SHARE_BYTES:
-                            raise _too_large()
-                        self._attachments.require_space(len(piece))
-                        await to_thread.run_sync(incoming.write, piece)
+            try:
+                with anyio.fail_after(_TIME_LIMIT):
+                    return await self._create(sid, request, token_digest, owner)
+            except TimeoutError:
+                raise _too_much(f"it takes longer than {_TIME_LIMIT:.0f} seconds to render") from None
 
-                def record(tx: Tx, file: StoredFile) -> Share:
-                    return _record(tx, branch, request, file, share_id, token_digest)
+    async def _create(self, sid: SessionId, request: ShareRequest, token_digest: str, owner: OwnerId) -> Share:
+        branch = await self._find_branch(sid, request, owner)
+        await self._node.store.read(lambda tx: _check_quota(tx, owner, 0))
+        with await to_thread.run_sync(self._attachments.begin) as incoming:
+            size = 0
+            async with aclosing(self._render(branch, request, owner)) as pieces:
+                async for piece in pieces:
+                    size += len(piece)
+                    if size > MAX_SHARE_BYTES:
+                        raise _too_large()
+                    self._attachments.require_space(len(piece))
+                    await to_thread.run_sync(incoming.write, piece)
 
-                share_id = ShareId(self._node.ids.new("share"))
-                return await self._attachments.add_with(incoming, "share.html", MEDIA_TYPE, record, owner)
+            def record(tx: Tx, file: StoredFile) -> Share:
+                return _record(tx, branch, request, file, share_id, token_digest)
+
+            share_id = ShareId(self._node.ids.new("share"))
+            return await self._attachments.add_with(incoming, "share.html", MEDIA_TYPE, record, owner)
 
     async def list(
         self, owner: OwnerId = LOCAL, limit: int = 50, before: tuple[float, ShareId] | None = None
@@ -182,14 +192,11 @@ class Shares:
         else:
             left = MAX_JOURNAL_BYTES
             for number, mid in enumerate(branch.mids):
-                recording = RunRecording(await self._message(branch.session.id, mid), included, number)
+                recording = RunRecording(await self._messages.read_one(branch.session.id, mid), included, number)
                 left = await self._read_journal(recording, left)
                 async for piece in self._export.with_files(await self._export.render(recording.html), owner):
                     yield piece
         yield html_export.write_end().encode()
-
-    async def _message(self, sid: SessionId, mid: MessageId) -> Message:
-        return await self._messages.read_lazily(sid, [mid], _only)
 
     async def _read_journal(self, recording: RunRecording, left: int) -> int:
         """Record the run of an answer, if its journal can be read. `left`: how many bytes of journals may be read, also
@@ -206,17 +213,13 @@ class Shares:
         return left
 
 
-def _only(messages: Iterator[Message]) -> Message:
-    for message in messages:
-        return message
-    raise NotFoundError("message", "")
-
-
 def _too_large() -> NotAllowedError:
-    limit = size_text(MAX_SHARE_BYTES)
-    return NotAllowedError(
-        "share this", f"it is larger than {limit}; leave out files or tool calls, share the text, or a single run"
-    )
+    return _too_much(f"it is larger than {size_text(MAX_SHARE_BYTES)}")
+
+
+def _too_much(problem: str) -> NotAllowedError:
+    remedy = "leave out files or tool calls, share the text, or a single run"
+    return NotAllowedError("share this", f"{problem}; {remedy}")
 
 
 def _check_quota(tx: Tx, owner: OwnerId, size: int) -> None:

@@ -3,9 +3,11 @@ cannot differ from them. What is counted: `core.usage`; what it costs: `core.cos
 `engine.transactions.budgets`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta, tzinfo
 from typing import Final, TypeVar
+
+from anyio import CapacityLimiter
 
 from holdfast.core.budgets import (
     BUDGETS,
@@ -71,6 +73,8 @@ class UsageReport:
 @dataclass(frozen=True, slots=True, eq=False)
 class UsageReports:
     _node: NodeContext
+    _reporting: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
+    """A report reads all runs of its period: the store's other readers are left to other requests."""
 
     async def report(
         self,
@@ -88,7 +92,8 @@ class UsageReports:
             sums = _sums(tx, owner, by, period)
             return _report(by, period, sums, preferences, price_finder(preferences, prices))
 
-        return await self._read(work)
+        async with self._reporting:
+            return await self._read(work)
 
     async def budgets(self, owner: OwnerId = LOCAL) -> tuple[Budgets, Sequence[BudgetState]]:
         """The owner's budgets, and how much of each is used."""

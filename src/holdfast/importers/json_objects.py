@@ -18,7 +18,10 @@ from holdfast.core.size_text import size_text
 from holdfast.importers.scratch import Scratch
 
 MAX_OBJECT: Final = 128 * 1024 * 1024  # Characters of one conversation, files inside it included
-MAX_MEMORY: Final = 256 * 1024 * 1024  # Bytes of a message as text, of which there are up to three copies at a time
+MAX_VALUE: Final = 32 * 1024 * 1024
+"""Characters of a message, files inside it included. It is parsed by one call, for which nothing else of the process
+runs: some 80 ms."""
+MAX_MEMORY: Final = 64 * 1024 * 1024  # Bytes of a message as text, of which there are up to three copies at a time
 MAX_DEPTH: Final = 20_000  # Levels of nesting: an export that nests replies has two for each message
 MAX_STRUCTURE: Final = 4 * 1024 * 1024
 """Characters outside of strings, of a message and of all other fields of a conversation: they take up to 200 MB. A
@@ -346,8 +349,9 @@ class _Text:
                 words = _STRING_OR_WORD.finditer(self._buffer, self._at)
                 self._drop(next(match.start() for match in words if match[0] == error.name))
                 self.fail("a number that JSON allows", found=error.name)
-            except ValueError as error:
-                raise InvalidInputError(place, f"has a number that cannot be read: {error}") from None
+            except ValueError:
+                digits = sys.get_int_max_str_digits()
+                raise InvalidInputError(place, f"has a number of more than {digits} digits") from None
             else:
                 rest = self._buffer[end : end + _LONGEST_CUT_TOKEN]
                 if isinstance(value, int | float) and (not rest or _CUT_TOKEN.fullmatch(rest)):  # a number goes on
@@ -383,8 +387,8 @@ class _Text:
                 raise InvalidInputError(place, f"has a part that takes more than {size_text(MAX_MEMORY)} of memory")
             if has_ended or self._ended or (size >= most and len(pieces) > 1):
                 break
-            if size > MAX_OBJECT:
-                raise InvalidInputError(place, f"is larger than {MAX_OBJECT} characters")
+            if size > MAX_VALUE:
+                raise InvalidInputError(place, f"has a part of more than {MAX_VALUE} characters")
             self._read(_CHUNK)
             pieces.append(self._buffer)
             size += len(self._buffer)

@@ -3,7 +3,12 @@ cluster `storage.postgres.keyring`; who checks credentials: `server.authenticato
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
+
+LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
+DAY: Final = 24 * 3600.0
+CLOCK_SKEW: Final = 300.0  # Seconds by which the clock of the node that made a login may be ahead of ours
+_SAVE_USES_EVERY: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,16 @@ class Login:
     device: str  # Such as "Firefox on Linux"
     address: str
     created_at: float  # When the password was entered
-    used_at: float  # The last request, to within minutes
+    used_at: float  # The last request, to within `unsaved_use` seconds
+
+    def is_valid(self, now: float, idle: float) -> bool:
+        """`idle`: seconds after which an unused login ends."""
+        return -CLOCK_SKEW <= now - self.created_at <= LOGIN_DAYS * DAY and now - self.used_at <= idle
+
+
+def unsaved_use(idle: float) -> float:
+    """Seconds by which the stored last use of a login may be older than the real one."""
+    return min(_SAVE_USES_EVERY, idle / 10)
 
 
 @dataclass(frozen=True, slots=True)

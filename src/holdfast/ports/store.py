@@ -98,7 +98,7 @@ class UsageQuery:
     until: float  # Runs that ended at this moment are left out
     by: UsageGrouping = "model"
     utc_offset: float = 0.0  # Seconds that the time zone of the days is ahead of UTC
-    session_id: SessionId | None = None  # Only its runs, without those that were erased
+    session_id: SessionId | None = None  # All of its runs instead, whenever they ended, without those that were erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +330,7 @@ class RunRows(Protocol):
     def runs(self, query: RunQuery) -> Sequence[Run]:
         """List runs, newest first by (created_at, id), with `UNREAD_SETTINGS`."""
 
+    def count_runs(self, sid: SessionId) -> int: ...
     def run_times(self, rids: Collection[RunId]) -> Mapping[RunId, RunTimes]:
         """The times of those of the runs that exist, in one statement; `rids` should be a few hundred at most."""
 

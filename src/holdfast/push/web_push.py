@@ -14,7 +14,7 @@ from yarl import URL
 
 from holdfast.core.errors import InvalidInputError
 from holdfast.ports.clock import Clock
-from holdfast.ports.keyring import KeyringStore
+from holdfast.ports.keyring import KeyringStore, unsaved_use
 from holdfast.ports.push import PushResult
 from holdfast.ports.store import PushSubscription
 from holdfast.push import base64url
@@ -39,6 +39,7 @@ class WebPush:
     keys: KeyringStore
     clock: Clock
     contact: str  # Whom a push service turns to about this server: a mailto: or https: address
+    login_idle: float  # Seconds after which an unused login ends
     origins: Collection[str] = ()  # Of push services that need not be on the public internet
     allowed: Allowed = is_public
     resolver: "AbstractResolver | None" = None  # None: the system's name service
@@ -67,8 +68,10 @@ class WebPush:
         return url
 
     def accepts_credential(self, credential: str) -> bool:
-        ring = self.keys.read()
-        return credential in {login.id for login in ring.logins} | {token.id for token in ring.tokens}
+        ring, now = self.keys.read(), self.clock.now()
+        idle = self.login_idle + unsaved_use(self.login_idle)
+        valid = {login.id for login in ring.logins if login.is_valid(now, idle)}
+        return credential in valid | {token.id for token in ring.tokens}
 
     async def send(self, subscription: PushSubscription, payload: bytes, *, tag: str, ttl: float) -> PushResult:
         try:

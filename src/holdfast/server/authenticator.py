@@ -26,7 +26,7 @@ from holdfast.core.errors import (
     StorageError,
 )
 from holdfast.ports.clock import Clock
-from holdfast.ports.keyring import ApiToken, Keyring, KeyringStore, Login
+from holdfast.ports.keyring import CLOCK_SKEW, DAY, ApiToken, Keyring, KeyringStore, Login, unsaved_use
 from holdfast.server.access_rules import Credentials
 from holdfast.server.login_links import LoginLinks
 from holdfast.server.password_checks import PasswordChecks
@@ -36,12 +36,9 @@ log = logging.getLogger("holdfast.http")
 
 COOKIE: Final = "holdfast"
 BROWSER_COOKIE: Final = "holdfast-browser"
-LOGIN_DAYS: Final = 30  # After which the password must be entered again, however often the login is used
 MIN_PASSWORD: Final = 8
 SERVER_TOKEN: Final = "server"  # The id of the token that commands on this machine use
 MAX_TOKENS: Final = 200
-_DAY: Final = 24 * 3600.0
-_SKEW: Final = 300.0  # Seconds by which the clock of the node that made a login may be ahead of ours
 _MAX_LOGINS: Final = 100  # The least recently used one makes room for another
 _SAVE_EVERY: Final = 60.0
 _POLL: Final = 0.02
@@ -72,7 +69,7 @@ class Authenticator:
             PasswordChecks(partial(self._verify, limiter=anyio.CapacityLimiter(1))) for _ in range(2)
         )
         self._links = LoginLinks()
-        self._idle = idle_days * _DAY
+        self._idle = idle_days * DAY
         self.root_path = root_path
         self._used: dict[str, float] = {}  # Last use of logins, by id; saved every few minutes
 
@@ -178,10 +175,13 @@ class Authenticator:
                 log.warning("the last use of logins could not be saved: %s", error)
 
     async def save_uses(self) -> None:
-        """Also removes logins that have expired. Writes only if a saved time is too old to judge an idle login by."""
+        """Also removes logins that have expired. Writes only if there are any, or if a saved time is too old to judge
+        an idle login by."""
         ring, now = self.keys.read(), self.clock.now()
-        saved_often_enough = min(10 * _SAVE_EVERY, self._idle / 10)
-        if all(self._last_use(login) - login.used_at < saved_often_enough for login in self._valid(ring.logins, now)):
+        valid = self._valid(ring.logins, now)
+        saved_often_enough = unsaved_use(self._idle)
+        is_saved = all(self._last_use(login) - login.used_at < saved_often_enough for login in valid)
+        if is_saved and len(valid) == len(ring.logins):
             return
 
         def save(ring: Keyring) -> Keyring:
@@ -193,11 +193,7 @@ class Authenticator:
         self._used = {lid: used for lid, used in self._used.items() if lid in known}
 
     def _valid(self, logins: Iterable[Login], now: float) -> list[Login]:
-        return [
-            login
-            for login in logins
-            if -_SKEW <= now - login.created_at <= LOGIN_DAYS * _DAY and now - self._last_use(login) <= self._idle
-        ]
+        return [login for login in logins if replace(login, used_at=self._last_use(login)).is_valid(now, self._idle)]
 
     def _last_use(self, login: Login) -> float:
         return max(login.used_at, self._used.get(login.id, 0.0))
@@ -347,7 +343,7 @@ def _find_cookie(header: str, wanted: str) -> str:
 
 def _is_new(cookie: str, now: float) -> bool:
     issued = cookie.partition(".")[0]
-    return issued.isascii() and issued.isdigit() and len(issued) < 15 and abs(now - int(issued)) <= _SKEW
+    return issued.isascii() and issued.isdigit() and len(issued) < 15 and abs(now - int(issued)) <= CLOCK_SKEW
 
 
 def _verify(hasher: PasswordHasher, hashed: str, password: str) -> bool:

@@ -57,8 +57,13 @@ class ChatImportSource(ProducedSource):
 
     def close(self) -> None:
         super().close()
-        _discard(self._upload)
-        _discard(self._spool)
+        self._discard()
+
+    async def aclose(self) -> None:
+        await _run_shielded(self.close)
+
+    def _discard(self) -> None:
+        _discard(self._upload, self._spool)
 
     async def receive(self, body: AsyncIterator[bytes]) -> None:
         await _receive(body, self._upload, self._require_space, MAX_UPLOAD)
@@ -73,10 +78,13 @@ class ChatImportSource(ProducedSource):
             await self._wait_for_shutdown()
             tasks.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop_at_shutdown)
-            frame = await self._import_all(imported, send)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stop_at_shutdown)
+                frame = await self._import_all(imported, send)
+                tasks.cancel_scope.cancel()
+        finally:  # before `close`, which is called on the event loop
+            await _run_shielded(self._discard)
         await send.send([frame or _failed(DrainingError(), len(imported))])
 
     async def _import_all(self, imported: list[ImportedSession], send: Frames) -> bytes:
@@ -131,7 +139,7 @@ class ChatImportSource(ProducedSource):
                 imported += await _feed(importing, read_section(self._spool, section))
             imported += await importing.finish()
         finally:
-            importing.close()
+            await _run_shielded(importing.close)
 
 
 async def import_lines(
@@ -150,8 +158,8 @@ async def import_lines(
                 imported = await _feed(importing, iter(partial(file.read, _CHUNK), b""))
                 return [*imported, *await importing.finish()]
     finally:
-        importing.close()
-        _discard(file)
+        await _run_shielded(importing.close)
+        await _run_shielded(partial(_discard, file))
 
 
 async def _receive(
@@ -172,9 +180,16 @@ async def _receive(
     return size
 
 
-def _discard(file: IO[bytes]) -> None:
-    with suppress(OSError):  # what could not be written is not needed
-        file.close()
+def _discard(*files: IO[bytes]) -> None:
+    for file in files:
+        with suppress(OSError):  # what could not be written is not needed
+            file.close()
+
+
+async def _run_shielded(work: Callable[[], None]) -> None:
+    """Closes files in a thread: to free the pages of a large one takes a tenth of a second."""
+    with anyio.CancelScope(shield=True):
+        await to_thread.run_sync(work)
 
 
 async def _feed(importing: Import, chunks: Iterator[bytes]) -> Sequence[ImportedSession]:

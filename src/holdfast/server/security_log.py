@@ -37,6 +37,8 @@ SecurityEvent = Literal[
     "file uploaded",
     "file deleted",
     "file restored",
+    "changes restored",
+    "trash erased",
 ]
 
 

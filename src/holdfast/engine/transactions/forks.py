@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from holdfast.core import message_tree as tree
 from holdfast.core.errors import NotAllowedError
@@ -14,8 +13,6 @@ from holdfast.core.session import Message, Session
 from holdfast.engine.transactions import imports, session_edits
 from holdfast.engine.transactions.row_access import get_session
 from holdfast.ports.store import Tx
-
-_PIECE_SIZE: Final = 4 * 1024 * 1024  # Bytes of the messages of one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def read_piece(tx: Tx, fork: Fork, mids: Sequence[MessageId], below: MessageId |
     for mid in mids[: imports.PIECE]:
         originals.append(tree.node(tx, session, mid))
         size += approximate_size(originals[-1].parts)
-        if size >= _PIECE_SIZE:
+        if size >= imports.PIECE_SIZE:
             break
     copies = tree.copies(originals, fork.new_sid, fork.copy_id, below)
     return ForkPiece(len(originals), tuple(copies), size)

@@ -13,6 +13,7 @@ from holdfast.engine.transactions.row_access import put_session
 from holdfast.ports.store import Tx
 
 PIECE: Final = 500  # Messages of one transaction, or of one statement: others wait meanwhile
+PIECE_SIZE: Final = 256 * 1024  # Bytes of the messages of one transaction: with their words, some 70 ms
 _STAGED: Final = {"staged": True}  # Settings of a session that is being imported
 _KEPT: Final = 3600.0  # Seconds for which a staged session waits for its next piece
 

@@ -89,8 +89,9 @@ async def create_conversation_items(
     session = await submit.find_conversation(api, conversation_id)
     added = _messages(api, session, await _store(api, request, body.items, session))
     await api.engine.sessions.append(session.id, added)
-    page = await to_thread.run_sync(item_pages.render_items, added, len(body.items))
-    return Response(page, media_type="application/json")
+    page = item_pages.ItemList(len(body.items))
+    await to_thread.run_sync(page.add, added)
+    return Response(await to_thread.run_sync(page.render), media_type="application/json")
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}", returns=s.ItemObject)
@@ -99,8 +100,8 @@ async def retrieve_conversation_item(api: ApiContext, conversation_id: Conversat
     path = [] if session.head is None else await api.engine.messages.path_entries(session.id, session.head)
     at = item_pages.find_item(path, item_id)
     if at < len(path):
-        (items,) = await api.engine.messages.map_by_id(session.id, [path[at].id], lambda m: input_items.list_items([m]))
-        for item in items:
+        message = await api.engine.messages.read_one(session.id, path[at].id)
+        for item in await to_thread.run_sync(input_items.list_items, [message]):
             if item["id"] == item_id:
                 return JSONResponse(item)
     raise NotFoundError("item", item_id)

@@ -1,9 +1,10 @@
 """Pages of items, bounded in bytes. Of a branch, messages outside the page are not read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import aclosing
 from typing import Any, Literal
 
+from anyio import to_thread
 from starlette.responses import Response
 
 from holdfast.core.ids import MessageId, RunId, SessionId
@@ -73,30 +74,43 @@ async def list_branch(
     path = path if order == "asc" else path[::-1]
     if after is not None:
         path = path[find(path, after) :]
-    render = partial(render_items, list_items=list_items, limit=limit, order=order, after=after)
-    content = await api.engine.messages.read_lazily(sid, [entry.id for entry in path], render)
-    return Response(content, media_type="application/json")
-
-
-def render_items(
-    messages: Iterable[Message],
-    limit: int,
-    *,
-    list_items: ListItems = input_items.list_items,
-    order: Order = "asc",
-    after: str | None = None,
-) -> bytes:
-    """A page of the items of messages, which are in the order of the list; the first has the item `after`."""
-    page, wanted = ItemPage(limit), after
-    for message in messages:
-        items = list_items([message])[:: 1 if order == "asc" else -1]
-        if wanted is not None:
-            names = [item["id"] for item in items]
-            if wanted not in names:
+    items = ItemList(limit, list_items, order, after)
+    async with aclosing(api.engine.messages.read_all(sid, [entry.id for entry in path])) as batches:
+        async for messages in batches:
+            if not await to_thread.run_sync(items.add, messages):
                 break
-            items, wanted = items[names.index(wanted) + 1 :], None
-        if not all(page.add(item["id"], dump(item)) for item in items):
-            break
-    if wanted is not None:
-        raise ParameterError("after", f"The list has no item '{wanted[:100]}'.")
-    return page.render()
+    return Response(await to_thread.run_sync(items.render), media_type="application/json")
+
+
+class ItemList:
+    """A page of the items of messages, which come in the order of the list; the first has the item `after`."""
+
+    def __init__(
+        self,
+        limit: int,
+        list_items: ListItems = input_items.list_items,
+        order: Order = "asc",
+        after: str | None = None,
+    ) -> None:
+        self._page = ItemPage(limit)
+        self._list_items = list_items
+        self._step = 1 if order == "asc" else -1
+        self._after, self._is_after = after, after is None
+
+    def add(self, messages: Iterable[Message]) -> bool:
+        """False: the page is complete."""
+        for message in messages:
+            items = self._list_items([message])[:: self._step]
+            if not self._is_after:
+                names = [item["id"] for item in items]
+                if self._after not in names:
+                    return False
+                items, self._is_after = items[names.index(self._after) + 1 :], True
+            if not all(self._page.add(item["id"], dump(item)) for item in items):
+                return False
+        return True
+
+    def render(self) -> bytes:
+        if not self._is_after:
+            raise ParameterError("after", f"The list has no item '{(self._after or '')[:100]}'.")
+        return self._page.render()

@@ -1,8 +1,9 @@
 """Stored chat completions: the runs that chat completions made, read and erased."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
+from anyio import to_thread
 from pydantic import Field
 from starlette.responses import Response
 
@@ -105,13 +106,12 @@ async def _run(api: ApiContext, completion_id: str) -> Run:
 
 
 async def _completion(api: ApiContext, run: Run) -> bytes:
-    def render(messages: Iterator[Message]) -> bytes:
-        (message,) = messages
+    def render(message: Message) -> bytes:
         ended = Transcript(message.parts, "complete", finish_reason=run.finish_reason, usage=run.usage)
         constant = chat_chunks.constant_fields(run, "chat.completion")
         return chat_chunks.render_completion(constant, ended, server_tools=response_object.has_server_tools(run))
 
-    return await api.engine.messages.read_lazily(run.session_id, [run.message_id], render)
+    return await to_thread.run_sync(render, await api.engine.messages.read_one(run.session_id, run.message_id))
 
 
 def _find_message(path: Sequence[PathEntry], item: str) -> int:

@@ -13,9 +13,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from holdfast.core.errors import NotAllowedError, NotFoundError
+from holdfast.ports.keyring import LOGIN_DAYS
 from holdfast.server import authenticator, html_pages, security_log
 from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https, opens_page
-from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, LOGIN_DAYS, SERVER_TOKEN
+from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, SERVER_TOKEN
 from holdfast.server.client_address import device_name, network_of, request_address
 from holdfast.server.context import ApiContext
 from holdfast.server.disconnects import run_while_connected

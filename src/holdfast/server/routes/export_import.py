@@ -126,7 +126,7 @@ async def import_file(
     try:
         await importing.receive(request.stream())
     except BaseException:
-        importing.close()
+        await importing.aclose()
         raise
     return EventStream(importing, api.limits.streams)
 

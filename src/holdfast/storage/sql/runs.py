@@ -100,6 +100,10 @@ class SqlRunRows(Statements):
         found = self._db.fetchall(sql, self._db.list_parameter(rids))
         return {rid: RunTimes(started_at, ended_at) for rid, started_at, ended_at in found}
 
+    def count_runs(self, sid: SessionId) -> int:
+        ((count,),) = self._db.fetchall("SELECT count(*) FROM runs WHERE session_id = ?", sid)
+        return int(count)
+
     def count_open_runs(self) -> Mapping[str, int]:
         return dict(self._db.fetchall(f"SELECT status, count(*) FROM runs WHERE {OPEN} GROUP BY status"))
 

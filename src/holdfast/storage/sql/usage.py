@@ -62,19 +62,17 @@ class SqlUsageRows(Statements):
         )
         runs = f"""
             SELECT {of_run[query.by]} AS key, {_MODEL} AS model, 1 AS runs, {_used(self._db)}
-            FROM {self._db.used_runs} WHERE usage IS NOT NULL AND {where}
-        """
+            FROM runs WHERE usage IS NOT NULL AND """
         erased = f"""
             UNION ALL SELECT {of_erased[query.by]}, model, runs, {", ".join(_NUMBERS)}, seconds
             FROM erased_usage WHERE {where}
         """
-        values: list[Any] = [query.owner, query.since, query.until]
-        if query.by == "day":
-            values = [query.utc_offset, *values]
+        shift = [query.utc_offset] if query.by == "day" else []
         if query.session_id is None:
-            found, values = runs + erased, [*values, *values]
-        else:
-            found, values = f"{runs} AND session_id = ?", [*values, query.session_id]
+            values: list[Any] = [*shift, query.owner, query.since, query.until]
+            found, values = runs + where + erased, [*values, *values]
+        else:  # without conditions for which all runs of the owner would be read
+            found, values = f"{runs}session_id = ? AND ended_at IS NOT NULL", [*shift, query.session_id]
         sql = f"""
             SELECT key, model, {totals}, coalesce(sum(cost), 0), {missing}, sum(seconds)
             FROM ({found}) AS used GROUP BY key, model
