@@ -11,7 +11,7 @@ import { openNewChat } from "../open-new-chat.ts";
 import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, usePath } from "../router.tsx";
 import { isMac, MODIFIER } from "../shortcuts.ts";
-import { IconButton } from "../widgets/buttons.tsx";
+import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import { isPlainKey } from "../widgets/keyboard.ts";
@@ -90,7 +90,7 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
         onKeyDown={moveInList}
       >
         <UnsentMessages path={path} listed={shown} />
-        {state.archived && !state.results && <h2 className={styles.listTitle}>Archived chats</h2>}
+        {state.archived && !state.results && <ArchivedTitle />}
         <SessionGroups
           sessions={shown}
           path={path}
@@ -124,6 +124,18 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
         </button>
       </div>
     </nav>
+  );
+}
+
+function ArchivedTitle() {
+  const { sessions } = useApp();
+  return (
+    <div className={styles.listTitle}>
+      <h2>Archived chats</h2>
+      <Button small onClick={() => sessions.showArchived(false)}>
+        Back to chats
+      </Button>
+    </div>
   );
 }
 
