@@ -10,6 +10,18 @@ export function offeredModels(models: readonly Model[], used: string | null = nu
   return others.some(({ available, provider }) => available && provider !== DEMO) ? others : models;
 }
 
+/** The name of the model that runs inside Holdfast says where it is. */
+const LOCAL = "local";
+
+/** The provider of a model, unless the model's name says it. */
+export const providerNote = ({ provider }: Model): string | undefined => (provider === LOCAL ? undefined : provider);
+
+/** The name of a model with its provider, for lists of one line each. */
+export function modelLabel(model: Model): string {
+  const provider = providerNote(model);
+  return provider ? `${model.name} (${provider})` : model.name;
+}
+
 /** The name of a model; its id if it is not listed, such as one of an agent program. */
 export function modelName(models: readonly Model[], id: string): string {
   return models.find((model) => model.id === id)?.name ?? id;

@@ -1,6 +1,6 @@
 import { useRef, useState } from "react";
 import { AGENT_DESCRIPTIONS, agentTitle } from "../../core/agent-descriptions.ts";
-import { modelName, offeredModels } from "../../core/models.ts";
+import { modelName, offeredModels, providerNote } from "../../core/models.ts";
 import type { Agent, Model } from "../../core/types.ts";
 import { useApp, useStore } from "../context.ts";
 import { useProject } from "../projects/use-project.ts";
@@ -70,7 +70,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
     ...offeredModels(models, model).map((item) => ({
       id: `model:${item.id}`,
       name: item.name,
-      note: item.provider,
+      note: providerNote(item),
       ...(!item.available && item.provider === LOCAL ? { detail: item.reason ?? "Unavailable" } : {}),
       group: "Models",
       disabled: !item.available,
@@ -95,6 +95,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
   if (!choices.length) return null;
   const shownModel = model === null ? "Select a model" : modelName(models, model);
   const name = usesModels ? shownModel : selected.agent;
+  const missing = usesModels && loaded && model !== null && !models.find(({ id }) => id === model)?.available;
   const choose = ({ change, run }: ModelChoice) => {
     if (run) return run();
     if (change) onChoose(change);
@@ -114,6 +115,7 @@ export function ModelPicker({ selected, onChoose }: { selected: Selection; onCho
       >
         <span className={text.visuallyHidden}>Model: </span>
         <span className={text.ellipsis}>{name}</span>
+        {missing && <span className={styles.missing}>Unavailable</span>}
         <Icon name="down" />
       </button>
       <div
