@@ -185,7 +185,9 @@ class ConfiguredModels:
     async def _replace_added_key(self, name: str, key: str | None) -> None:
         keys = self._keys.read().provider_keys
         config = next(config for config in read_added(keys) if config.name == name)
-        result = None if key is None else await self.catalog.check_key(replace(config, api_key=key, key_name=ENTERED_KEY))
+        result = (
+            None if key is None else await self.catalog.check_key(replace(config, api_key=key, key_name=ENTERED_KEY))
+        )
         if result is not None and result.key_rejected:
             raise InvalidInputError("key", result.reason or "the server rejected it")
         await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, write_added(config, key))
