@@ -22,6 +22,16 @@ export function modelLabel(model: Model): string {
   return provider ? `${model.name} (${provider})` : model.name;
 }
 
+const providerOf = (id: string) => id.split("/", 1)[0];
+
+/** Whether there is anybody to ask: a provider may have models that it does not list. */
+export const isConnected = (models: readonly Model[], id: string | undefined): boolean =>
+  id !== undefined && models.some((model) => providerOf(model.id) === providerOf(id));
+
+export function isUsable(models: readonly Model[], id: string): boolean {
+  return models.find((model) => model.id === id)?.available ?? isConnected(models, id);
+}
+
 /** The name of a model; its id if it is not listed, such as one of an agent program. */
 export function modelName(models: readonly Model[], id: string): string {
   return models.find((model) => model.id === id)?.name ?? id;

@@ -119,7 +119,7 @@ function OpenChat({ thread }: { thread: Thread }) {
               reload={reload}
             />
           )}
-          <ContextMeter sid={thread.sid} agent={session?.agent} messages={state.messages} />
+          <ContextMeter sid={thread.sid} agent={session?.agent} model={thread.model} messages={state.messages} />
         </Composer>
       </div>
     </ChatWithFiles>

@@ -328,6 +328,8 @@ const SessionRow = memo(function SessionRow({ session, current, unsent, selected
       </li>
     );
   }
+  const tags = session.tags.map((tag) => `#${tag}`).join(" ");
+  const excerpt = session.match?.excerpt;
   return (
     <li className={classNames(styles.session, current && styles.current)} {...dragged(session.id)}>
       <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
@@ -337,14 +339,12 @@ const SessionRow = memo(function SessionRow({ session, current, unsent, selected
           {unsent && <span className={styles.mark}>Unsent</span>}
         </span>
         <SourceBadge session={session} />
-        {session.match?.excerpt && (
+        {excerpt && excerpt !== `${session.title} ${tags}` && (
           <span className={styles.excerpt}>
-            <Highlighted text={withoutMarkdown(session.match.excerpt)} excerpt />
+            <Highlighted text={withoutMarkdown(excerpt)} excerpt />
           </span>
         )}
-        {session.tags.length > 0 && (
-          <span className={styles.tags}>{session.tags.map((tag) => `#${tag}`).join(" ")}</span>
-        )}
+        {tags && <span className={styles.tags}>{tags}</span>}
       </Link>
       {session.active_run_status === "waiting" ? (
         <span
