@@ -59,6 +59,9 @@ def test_an_answer_that_failed_before_its_first_word(server: Served, open_page: 
     wait_idle(page)
     button(page, "Branch in new chat").click()
     expect(page.get_by_role("heading", name="Keys (branch)", exact=True)).to_be_visible()
+    server.events(server.send(sid, [{"fail": ["context-length", "The conversation is too long."]}])["run"]["id"])
+    page.goto(f"{server.url}/c/{sid}")
+    expect(button(notice(page).last, "Summarize older messages")).to_be_visible()
 
 
 def test_a_double_click_on_regenerate_makes_one_answer(server: Served, open_page: Open) -> None:

@@ -103,8 +103,8 @@ def test_an_answer_is_stopped_for_a_message(server: Served, open_page: Open, siz
 
 @on_phone
 def test_a_question_of_the_model_is_answered(server: Served, open_page: Open, size: tuple[int, int]) -> None:
-    """X5, U1: by a button, by text, from the message box, or not at all; the question is there after a reload, and gone once it has its
-    answer."""
+    """X5, U1: by a button, by text, from the message box, or not at all; the question is there after a reload, and gone
+    once it has its answer."""
     page = open_page(server.url, *size)
     form = page.get_by_role("form", name="Question")
     for answer in ("8080", "the usual one", "9000", None):

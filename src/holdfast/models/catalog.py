@@ -246,5 +246,6 @@ class ModelCatalog:
         )
         return ModelError(
             "bad-request",
-            f"There is no model {model_id!r}: {why}. Choose another model, or connect its provider in Settings → Models.",
+            f"There is no model {model_id!r}: {why}. "
+            "Choose another model, or connect its provider in Settings → Models.",
         )

@@ -58,8 +58,8 @@ export function Memory({ project }: Props) {
   const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean; confirmed?: boolean }) =>
     change(api.call("PATCH", `/api/memory/${fact.id}`, fields));
   const add = async () => {
-    const post = (text: string) => api.post("/api/memory", { text: text.trim(), ...(project && { project }) });
-    const attempt = (text: string) => problemOf(post(text));
+    const post = (typed: string) => api.post("/api/memory", { text: typed.trim(), ...(project && { project }) });
+    const attempt = (typed: string) => problemOf(post(typed));
     if ((await askText("Add memory", "Memory", "", { action: "Add", attempt })) !== null) await load();
   };
   const edit = async (fact: FactResponse) => {

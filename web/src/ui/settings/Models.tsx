@@ -154,14 +154,14 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     await Promise.all([reload(), app.loadCatalog()]);
   };
   const setKey = async ({ name, title, base_url }: ProviderResponse) => {
-    const put = async (text: string) => {
+    const put = async (typed: string) => {
       const path = `/api/settings/keys/${name}`;
-      const saved = await app.api.call<ProviderKeyResponse>("PUT", path, { key: text.trim() });
+      const saved = await app.api.call<ProviderKeyResponse>("PUT", path, { key: typed.trim() });
       void change(Promise.resolve(saved));
     };
     await askText(`API key for ${title}`, `API key (sent to ${base_url})`, "", {
       secret: true,
-      attempt: async (text) => (await problemOf(put(text)))?.replace(/^key: /, "") ?? null,
+      attempt: async (typed) => (await problemOf(put(typed)))?.replace(/^key: /, "") ?? null,
     });
   };
   const removeKey = async (provider: string) => {
