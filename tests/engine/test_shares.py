@@ -14,6 +14,7 @@ from holdfast.agents.scripted_agent import Action, CallTool, Fail, Say, Think
 from holdfast.core.errors import NotAllowedError, NotFoundError, QuotaExceededError
 from holdfast.core.events import (
     Entry,
+    Event,
     MemoryRecalled,
     PlanUpdated,
     StepStarted,
@@ -152,8 +153,13 @@ def test_a_recording_names_its_steps_and_the_calls_that_did_not_start(steps: int
     """A single step needs no name; a call that was refused, such as one with invalid arguments, has a line with why."""
     message = Message(MessageId("m"), LOCAL, SessionId("s"), "assistant", None, 0.0, run_id=RunId("r"))
     recording = RunRecording(message, IncludedParts(tools=True), 1)
-    refused = [ToolDelta("c", "edit_file", "{"), ToolFinished("c", "invalid arguments", is_error=True, duration_ms=0)]
-    events = [event for index in range(steps) for event in (StepStarted(index), TextDelta(f"text {index}"), *refused)]
+    refused: list[Event] = [
+        ToolDelta("c", "edit_file", "{"),
+        ToolFinished("c", "invalid arguments", is_error=True, duration_ms=0),
+    ]
+    events: list[Event] = []
+    for index in range(steps):
+        events += [StepStarted(index), TextDelta(f"text {index}"), *refused]
     recording.add(entry(seq, event, seq) for seq, event in enumerate(events, 1))
     shown = re.sub(r"<[^>]+>", "\n", recording.html().decode()).split("\n")
     lines = [line for line in shown if re.match(r"Step|text|edit_file|invalid", line)]
