@@ -52,11 +52,16 @@ def test_an_answer_that_failed_before_its_first_word(server: Served, open_page: 
     expect(notice(page)).to_contain_text("The key was rejected.")
     expect(notice(page).get_by_role("link", name="Open model settings")).to_be_visible()
     expect(notice(page).get_by_role("button")).to_have_text(["Try again"])
+    for name in ("Copy", "Edit answer"):  # there is no text
+        expect(button(answers(page), name)).to_have_count(0)
     button(notice(page), "Try again").click()
     expect(page.get_by_role("group", name="Versions")).to_contain_text("2/2")
     wait_idle(page)
     button(page, "Branch in new chat").click()
     expect(page.get_by_role("heading", name="Keys (branch)", exact=True)).to_be_visible()
+    server.events(server.send(sid, [{"fail": ["context-length", "The conversation is too long."]}])["run"]["id"])
+    page.goto(f"{server.url}/c/{sid}")
+    expect(button(notice(page).last, "Summarize older messages")).to_be_visible()
 
 
 def test_a_double_click_on_regenerate_makes_one_answer(server: Served, open_page: Open) -> None:

@@ -70,6 +70,13 @@ def test_the_keyboard_moves_from_the_search_to_a_chat(server: Served, open_page:
     search.press("Enter")
     expect(page.get_by_role("heading", name="Tides of Cork")).to_be_visible()
     page.keyboard.press("Control+k")
+    options = page.get_by_role("listbox").get_by_role("option")
+    expect(options.first).to_have_text("Tides of Brest")  # the chat before this one
+    expect(page.get_by_role("option", name="Settings: Usage")).to_have_count(0)
+    page.get_by_role("combobox", name="Search chats and commands").fill("share")
+    page.get_by_role("option", name="Share chat").click()
+    button(page.get_by_role("dialog", name="Share chat"), "Cancel").click()
+    page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Search chats and commands").fill("usage")
     page.get_by_role("option", name="Settings: Usage").click()
     page.wait_for_url("**/settings#usage")
@@ -313,6 +320,9 @@ def test_a_chat_is_archived_and_brought_back(server: Served, open_page: Open) ->
     archived = page.get_by_role("heading", name="Archived chats")
     button(page, "Archived").click()
     expect(archived).to_be_visible()
+    button(page, "Back to chats").click()
+    expect(archived).to_have_count(0)
+    button(page, "Archived").click()
     button(page, "New chat").click()
     expect(archived).to_have_count(0)  # where the new chat will be
     button(page, "Archived").click()

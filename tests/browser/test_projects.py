@@ -31,6 +31,7 @@ def test_a_project_is_created_set_up_and_used(server: Served, open_page: Open, s
     expect(page.get_by_text("No projects yet")).to_be_visible()
     assert axe_violations(page) == []
     button(page, "New project").click()
+    expect(button(page, "Create")).to_be_disabled()
     page.get_by_role("textbox", name="Name").fill("Harbor")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Harbor", level=1)).to_be_visible()

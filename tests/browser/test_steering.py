@@ -5,7 +5,16 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.chat_page import answers, axe_violations, button, check_transcript, message_box, send, session_of
+from tests.browser.chat_page import (
+    answers,
+    axe_violations,
+    button,
+    check_transcript,
+    message_box,
+    notice,
+    send,
+    session_of,
+)
 from tests.browser.conftest import Open
 from tests.browser.sizes import on_desk, on_phone
 from tests.http.client import Served
@@ -67,6 +76,12 @@ def test_by_keyboard(server: Served, open_page: Open) -> None:
     expect(answers(page).last).to_contain_text("never mind")
     sid = check_transcript(page, server)
     assert [m["status"] for m in server.messages(sid) if m["role"] == "assistant"][-2:] == ["cancelled", "complete"]
+    expect(notice(page)).to_have_text("Stopped")
+    expect(notice(page).get_by_role("button")).to_have_count(0)  # the conversation has gone on
+    runs = len(server.get(f"/api/runs?session={sid}")["items"])
+    page.goto(f"{server.url}/activity")
+    shown = page.get_by_role("main").get_by_role("listitem").filter(has=page.locator(f"a[href$='/c/{sid}']"))
+    expect(shown).to_have_count(runs - 1)  # what was added to an answer has none of its own
 
 
 @on_phone
@@ -88,11 +103,11 @@ def test_an_answer_is_stopped_for_a_message(server: Served, open_page: Open, siz
 
 @on_phone
 def test_a_question_of_the_model_is_answered(server: Served, open_page: Open, size: tuple[int, int]) -> None:
-    """X5, U1: by a button, by text, or not at all; the question is there after a reload, and gone once it has its
-    answer."""
+    """X5, U1: by a button, by text, from the message box, or not at all; the question is there after a reload, and gone
+    once it has its answer."""
     page = open_page(server.url, *size)
     form = page.get_by_role("form", name="Question")
-    for answer in ("8080", "the usual one", None):
+    for answer in ("8080", "the usual one", "9000", None):
         send(page, question())
         expect(form).to_contain_text("Which port should the server use?")
         if answer == "8080":  # later, two tools have the same name
@@ -102,6 +117,10 @@ def test_a_question_of_the_model_is_answered(server: Served, open_page: Open, si
             button(form, "Skip").click()
         elif answer == "8080":
             button(form, "8080").click()
+        elif answer == "9000":
+            expect(message_box(page)).to_have_attribute("placeholder", "Answer the question")
+            message_box(page).fill(answer)
+            message_box(page).press("Enter")
         else:
             expect(button(form, "Answer")).to_be_disabled()
             form.get_by_role("textbox", name="Another answer").fill(answer)
@@ -110,6 +129,8 @@ def test_a_question_of_the_model_is_answered(server: Served, open_page: Open, si
         expect(answers(page).last).to_contain_text("Done.")
         tool = next(part for part in server.answer(session_of(page))["parts"] if part["type"] == "tool")
         assert tool["result"] == (answer or "The user did not answer this question. Continue without the answer.")
+    expect(answers(page).last).to_contain_text("Skipped")
+    expect(answers(page).last).not_to_contain_text("The user did not answer")
     check_transcript(page, server)
 
 

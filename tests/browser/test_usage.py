@@ -187,6 +187,7 @@ def test_a_refused_message_is_kept_and_sent_once_the_budget_is_raised(
     send(page, "and then?")
     refused = page.get_by_text("The daily budget of 1,000 tokens is used up: 1,000 tokens so far.")
     expect(refused).to_contain_text("New messages are accepted from")
+    expect(refused.get_by_role("link", name="Settings → Usage")).to_be_visible()
     expect(message_box(page)).to_be_editable()
     assert axe_violations(page) == []
     server.set_budgets({**DAILY, "limit": 5000})

@@ -75,8 +75,8 @@ def item(page: Page, name: str) -> Locator:
 
 def show(page: Page, name: str) -> None:
     """Open a file of the first level."""
-    if panel(page).get_by_role("button", name="All files").count():
-        button(panel(page), "All files").click()
+    if panel(page).get_by_role("button", name="Chat folder").count():
+        button(panel(page), "Chat folder").click()
     item(page, name).click()
 
 
@@ -120,7 +120,7 @@ def test_every_kind_of_file_is_shown(server: Served, open_page: Open, console_er
     with page.expect_download() as download:
         files.get_by_role("link", name="Download").click()
     assert download.value.path().read_bytes() == (root / "long.log").read_bytes()
-    button(files, "All files").click()
+    button(files, "Chat folder").click()
     with page.expect_download() as download:
         files.get_by_role("link", name="Download folder").click()
     assert download.value.suggested_filename == "workspace.zip"
@@ -146,7 +146,7 @@ def test_files_are_found(server: Served, open_page: Open) -> None:
     item(page, "odd").click()
     expect(files.locator("pre")).to_have_text("odd content")
     expect(files.get_by_role("navigation", name="Folder")).to_contain_text("odd%FF%0A")
-    button(files, "All files").click()
+    button(files, "Chat folder").click()
     item(page, "many").click()
     item(page, "Show more (250 left)").click()
     item(page, "Show more (50 left)").click()

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from holdfast.agents.scripted_agent import Action, CallTool, Fail, Say, Think
 from holdfast.core.errors import NotAllowedError, NotFoundError, QuotaExceededError
-from holdfast.core.events import Entry, MemoryRecalled, PlanUpdated, StepStarted, Usage
+from holdfast.core.events import (
+    Entry,
+    Event,
+    MemoryRecalled,
+    PlanUpdated,
+    StepStarted,
+    TextDelta,
+    ToolDelta,
+    ToolFinished,
+    Usage,
+    entry,
+)
 from holdfast.core.ids import LOCAL, MessageId, RunId, SessionId
 from holdfast.core.parts import FilePart, PlanEntry, PlanPart, ReasoningPart, RememberedPart, TextPart, ToolPart
 from holdfast.core.session import Message
@@ -139,6 +150,26 @@ def test_any_journal_is_recorded(entries: list[Entry], reasoning: bool, tools: b
     for name in ("article", "ol", "li", "details", "div", "span", "p"):
         assert len(re.findall(rf"<{name}[ >]", shown)) == shown.count(f"</{name}>"), name
     assert not re.search(r"<(script|iframe|object|link|style|form)", shown)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_recording_names_its_steps_and_the_calls_that_did_not_start(steps: int) -> None:
+    """A single step needs no name; a call that was refused, such as one with invalid arguments, has a line with why."""
+    message = Message(MessageId("m"), LOCAL, SessionId("s"), "assistant", None, 0.0, run_id=RunId("r"))
+    recording = RunRecording(message, IncludedParts(tools=True), 1)
+    refused: list[Event] = [
+        ToolDelta("c", "edit_file", "{"),
+        ToolFinished("c", "invalid arguments", is_error=True, duration_ms=0),
+    ]
+    events: list[Event] = []
+    for index in range(steps):
+        events += [StepStarted(index), TextDelta(f"text {index}"), *refused]
+    recording.add(entry(seq, event, seq) for seq, event in enumerate(events, 1))
+    shown = re.sub(r"<[^>]+>", "\n", recording.html().decode()).split("\n")
+    lines = [line for line in shown if re.match(r"Step|text|edit_file|invalid", line)]
+    one = ["text 0", "text 0", "edit_file (not run)", "invalid arguments"]
+    both = ["Step 1", *one, "Step 2", *(line.replace("0", "1") for line in one)]
+    assert lines == (one if steps == 1 else both)
 
 
 async def test_the_shown_branch_is_shared(world: AnyWorld, files: FileStore) -> None:

@@ -84,18 +84,22 @@ async def test_texts_are_added_in_order(world: AnyWorld) -> None:
 async def test_a_run_that_ends_before_its_next_step_leaves_the_text_as_the_next_message(
     world: AnyWorld, end: str
 ) -> None:
-    """A3: nothing is lost if the run takes no further step."""
+    """A3: nothing is lost if the run takes no further step; it goes before what waits for the end of the answer."""
     script: list[Action] = [Say("one"), Meet("here"), *([Hang()] if end == "cancelled" else [])]
     agent = ScriptedAgent(lambda turn: script if asked(turn) == "first" else [Say(f"re: {asked(turn)}")])
     async with running(agent, world) as it:
         run = await it.send_to_gate(text="first")
-        queued = await steer(it, run, "shorter")
+        later = await it.send(run, "later")
+        queued, last = await steer(it, run, "shorter"), await steer(it, run, "simpler")
+        order = [each.id for each, _ in (await it.engine.sessions.get(run.session_id)).queued]
+        assert order == [queued.id, last.id, later.id]
         if end == "cancelled":
             await it.engine.runs.cancel(run.id)
         it.release("here")
-        assert (await it.ended(queued.id)).status == "complete"
+        assert (await it.ended(later.id)).status == "complete"
         assert (await it.row(queued.id)).steers is None
-        assert await it.said(run) == ["first", "one", "shorter", "re: shorter"]
+        texts = ("shorter", "simpler", "later")
+        assert await it.said(run) == ["first", "one", *(said for text in texts for said in (text, f"re: {text}"))]
         await check_idle(it, run)
 
 

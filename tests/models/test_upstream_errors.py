@@ -108,7 +108,7 @@ def test_an_unavailable_provider_is_told_from_an_unreachable_one() -> None:
     assert {failed.code, lost.code} == {"unavailable"}
 
 
-@pytest.mark.parametrize(("name", "shown"), [("localhost-8978", "localhost-8978"), ("mine", "mine (localhost:8978)")])
+@pytest.mark.parametrize(("name", "shown"), [("localhost-8978", "localhost:8978"), ("mine", "mine (localhost:8978)")])
 def test_a_server_of_ones_own_that_does_not_run(name: str, shown: str) -> None:
     """Whoever runs the server is told to start it, and its address is not repeated where the name says it."""
     own = ProviderConfig(name=name, base_url="http://localhost:8978/v1")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from holdfast.core.errors import InvalidInputError, QuotaExceededError
 from holdfast.models.discovery import NO_MODELS, ProbeResult
-from holdfast.models.provider_config import ProviderConfig, base_url, title
+from holdfast.models.provider_config import STORED_KEY, ProviderConfig, base_url, title
 from holdfast.models.server_address import candidates, read_address
 from holdfast.ports.keyring import Keyring, KeyringStore
 from holdfast.ports.model import Ability, ProviderCheck
@@ -34,7 +34,7 @@ def read_added(keys: Mapping[str, str]) -> Iterator[ProviderConfig]:
                 kind=stored["kind"],
                 base_url=stored["base_url"],
                 api_key=key,
-                key_name="the settings",
+                key_name=STORED_KEY,
                 key_source=None if key is None else "settings",
                 abilities=_SEEING if stored.get("images") else None,
                 added=True,

@@ -30,7 +30,15 @@ from holdfast.models import local_model_runtime, local_model_weights
 from holdfast.models.catalog import CatalogSettings, ModelCatalog
 from holdfast.models.demo_model import DEMO
 from holdfast.models.discovery import NO_MODELS
-from holdfast.models.provider_config import ProviderConfig, base_url, choose_key, title, with_typed_key
+from holdfast.models.provider_config import (
+    ENTERED_KEY,
+    STORED_KEY,
+    ProviderConfig,
+    base_url,
+    choose_key,
+    title,
+    with_typed_key,
+)
 from holdfast.models.pydantic_ai_models import missing_extra
 from holdfast.models.server_address import not_reserved, providers_of_environment
 from holdfast.ports.agent import AgentError, Turn
@@ -140,7 +148,7 @@ class ConfiguredModels:
             raise InvalidInputError(
                 "provider", "must be a known provider, with a key; for another server, send base_url instead"
             )
-        config = with_typed_key(self.catalog.provider(provider), key)
+        config = with_typed_key(self.catalog.provider(provider), key, ENTERED_KEY)
         missing = missing_extra(config.kind)
         if missing is not None:
             return ProviderCheck(config.name, title(config), base_url(config), reason=missing)
@@ -177,7 +185,9 @@ class ConfiguredModels:
     async def _replace_added_key(self, name: str, key: str | None) -> None:
         keys = self._keys.read().provider_keys
         config = next(config for config in read_added(keys) if config.name == name)
-        result = None if key is None else await self.catalog.check_key(replace(config, api_key=key))
+        result = (
+            None if key is None else await self.catalog.check_key(replace(config, api_key=key, key_name=ENTERED_KEY))
+        )
         if result is not None and result.key_rejected:
             raise InvalidInputError("key", result.reason or "the server rejected it")
         await to_thread.run_sync(set_provider_key, self._keys, PREFIX + name, write_added(config, key))
@@ -185,7 +195,7 @@ class ConfiguredModels:
 
     async def _check_key(self, provider: str, key: str) -> str | None:
         """Returns why the key could not be verified. Raises InvalidInputError if the provider rejects it."""
-        result = await self.catalog.check_key(with_typed_key(self.catalog.provider(provider), key))
+        result = await self.catalog.check_key(with_typed_key(self.catalog.provider(provider), key, ENTERED_KEY))
         if result.key_rejected:
             raise InvalidInputError("key", result.reason or "the provider rejected it")
         return result.reason
@@ -254,7 +264,7 @@ def _provider(
         kind=section.kind,
         base_url=section.base_url,
         api_key=key,
-        key_name=variable or "the settings",
+        key_name=variable or ("the key in holdfast.toml" if source == "file" else STORED_KEY),
         key_source=source,
         models=tuple(section.models),
         default=section.default,

@@ -88,6 +88,8 @@ class RunRecording:
         self._items: list[RecordedItem] = []
         self._open: dict[str, RecordedItem] = {}
         self._current: RecordedItem | None = None  # The text that is being written
+        self._first_step: tuple[int, RecordedItem] | None = None  # It is shown if another one follows
+        self._names: dict[str, str] = {}  # Of the tools that are being called
         self._started: int | None = None
         self._now = self._replayed = 0.0
         self._first_token: float | None = None
@@ -143,10 +145,16 @@ class RunRecording:
                 self._add(None, "Continued from", html)
             case e.MessageSteered(mid, text):
                 self._add(None, "You", self._parts.write(SteeredPart(mid, text)))
-            case e.StepStarted(index) if index > 0:
+            case e.StepStarted(0):
+                item = RecordedItem(None, "Step 1", self._now, self._now, self._replayed)
+                self._first_step = self._first_step or (len(self._items), item)
+            case e.StepStarted(index):
+                self._show_first_step()
                 self._add(None, f"Step {index + 1}")
             case e.StepRetrying(attempt, attempts):
                 self._add(None, f"Trying again ({attempt} of {attempts})")
+            case e.ToolDelta(call_id, str(name)) if tools:
+                self._names[call_id] = name
             case e.ToolStarted(call_id, name, args) if tools:
                 self._begin(f"tool {call_id}", "tools", name, args)
             case e.ToolFinished() if tools:
@@ -167,7 +175,6 @@ class RunRecording:
             case (
                 e.RunStarted()
                 | e.RunResumed()
-                | e.StepStarted()
                 | e.ToolDelta()
                 | e.ToolStarted()
                 | e.ToolFinished()
@@ -183,6 +190,11 @@ class RunRecording:
                 pass
             case _:
                 assert_never(event)
+
+    def _show_first_step(self) -> None:
+        if self._first_step is not None:
+            self._items.insert(*self._first_step)
+            self._first_step = None
 
     def _write(self, lane: Lane, name: str, text: str) -> None:
         if self._first_token is None:
@@ -228,7 +240,11 @@ class RunRecording:
     def _finish_tool(self, event: e.ToolFinished) -> None:
         took = None if event.duration_ms is None else duration(event.duration_ms)
         outcome = ", ".join(filter(None, ["failed" if event.is_error else None, took])) or "done"
-        item = self._end(f"tool {event.call_id}", outcome, failed=event.is_error)
+        key = f"tool {event.call_id}"
+        if key not in self._open:  # such as a call with invalid arguments
+            self._begin(key, "tools", self._names.get(event.call_id, "Tool"))
+            outcome = "not run"
+        item = self._end(key, outcome, failed=event.is_error)
         if item is not None:
             if event.result is not None:
                 self._put(item, write_value(event.result))

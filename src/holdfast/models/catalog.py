@@ -241,9 +241,11 @@ class ModelCatalog:
             return ModelError(
                 "auth", f"{preset.title} needs an API key. Set {preset.keys[0]}, or choose another model."
             )
-        names = ", ".join([*self._by_name, "local", "demo"])
+        why = (
+            f"no provider called {provider} is connected" if "/" in model_id else "the ids of models are provider/name"
+        )
         return ModelError(
             "bad-request",
-            f"There is no model {model_id!r}. Model ids are provider/name; the configured providers are {names}. "
-            "Choose another model, or configure its provider.",
+            f"There is no model {model_id!r}: {why}. "
+            "Choose another model, or connect its provider in Settings → Models.",
         )

@@ -78,7 +78,7 @@ async def probe(http: HttpClient, time_limit: float, config: ProviderConfig) -> 
         if models:
             return ProbeResult(unique(models))
         error = NO_MODELS
-    return ProbeResult(reason=str(explain(error, config, "any model")), error=error)
+    return ProbeResult(reason=str(explain(error, config, None)), error=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,12 @@
 environment. A key that was typed into the settings goes before one of the file, and that before the environment
 (`choose_key`)."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
+
+from yarl import URL
 
 from holdfast.models.dialects import DIALECTS, GENERIC, ChatDialect
 from holdfast.ports.model import Ability, KeySource, ProviderKind
@@ -126,10 +130,15 @@ def _from_keys(kind: ProviderKind, preset: Preset, environment: Mapping[str, str
     )
 
 
-def with_typed_key(config: ProviderConfig, key: str) -> ProviderConfig:
+STORED_KEY: Final = "the key in Settings → Models"
+ENTERED_KEY: Final = "the key"
+"""What a key is called that is being checked before it is stored."""
+
+
+def with_typed_key(config: ProviderConfig, key: str, key_name: str = STORED_KEY) -> ProviderConfig:
     """The provider with a key that a person entered, at the same address: a key must not be sent to another host than
     the one in use."""
-    return replace(config, api_key=key, key_name="the settings", key_source="settings", discovered=False)
+    return replace(config, api_key=key, key_name=key_name, key_source="settings", discovered=False)
 
 
 def merge_providers(*groups: Iterable[ProviderConfig]) -> tuple[ProviderConfig, ...]:
@@ -150,8 +159,23 @@ def base_url(config: ProviderConfig) -> str:
 
 
 def title(config: ProviderConfig) -> str:
-    """The provider's name as shown to people."""
-    return next((preset.title for kind, preset in PRESETS.items() if kind == config.name), "") or config.name
+    """The provider's name as shown to people: its address if the name was made from that."""
+    address = host_and_port(base_url(config))
+    known = next((preset.title for kind, preset in PRESETS.items() if kind == config.name), "")
+    return known or (address if config.name == name_from_address(address) else config.name)
+
+
+def name_from_address(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.removeprefix("www.")).strip("-")[:60]
+
+
+def host_and_port(address: str) -> str:
+    """The part of an address that may be shown: it leaves out a password."""
+    try:
+        url = URL(address)
+        return f"{url.host}:{url.port}" if url.explicit_port else url.host or address
+    except ValueError:
+        return "an invalid address"
 
 
 def dialect(config: ProviderConfig) -> ChatDialect:

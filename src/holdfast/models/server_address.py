@@ -10,7 +10,7 @@ from yarl import URL
 
 from holdfast.core.loopback import is_loopback
 from holdfast.models.discovery import LOCAL_PORTS
-from holdfast.models.provider_config import PRESETS, ProviderConfig, from_environment
+from holdfast.models.provider_config import PRESETS, ProviderConfig, from_environment, name_from_address
 from holdfast.ports.model import ProviderKind
 
 OLLAMA_VARIABLES: Final = ("OLLAMA_BASE_URL", "OLLAMA_HOST")  # The first that is set counts
@@ -99,9 +99,8 @@ def server_name(url: URL, kind: ProviderKind) -> str:
     if kind != "compatible" and is_loopback(url.host or ""):
         return kind
     usual = {"http": 80, "https": 443}[url.scheme]
-    host = (url.host or "").removeprefix("www.")
-    name = re.sub(r"[^a-z0-9]+", "-", host if url.port == usual else f"{host}-{url.port}").strip("-")[:60]
-    return not_reserved(name)
+    host = url.host or ""
+    return not_reserved(name_from_address(host if url.port == usual else f"{host}:{url.port}"))
 
 
 def not_reserved(name: str) -> str:

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from yarl import URL
-
 from holdfast.core.parts import Json
-from holdfast.models.provider_config import ProviderConfig, base_url, title
+from holdfast.models.provider_config import ProviderConfig, base_url, host_and_port, title
 from holdfast.ports.model import UNSUPPORTED, ModelError
 
 Code = Literal[
@@ -54,16 +52,16 @@ _BY_STATUS: Mapping[Code, tuple[int, ...]] = {
     "context-length": (413,),
 }
 _SENTENCES: Mapping[Code, str] = {
-    "auth": "{provider} rejected the API key ({detail}). Check {key_name} and its access to {model}.",
+    "auth": "{provider} rejected the API key ({detail}). Check {key_name}{access}.",
     "rate-limit": "{provider} is limiting requests ({detail}). Try again {when}, or check your plan.",
     "context-length": "The conversation is too long for {model} ({detail}). "
     "Summarize older messages or start a new chat.",
-    "unavailable": "{provider} at {address} is not available: {detail}. Try again in a minute.",
-    "timeout": "{provider} at {address} took too long ({detail}). Try again, or choose another model.",
-    "protocol": "{provider} at {address} sent an invalid response ({detail}). Check its base URL.",
+    "unavailable": "{place} is not available: {detail}. Try again in a minute.",
+    "timeout": "{place} took too long ({detail}). Try again, or choose another model.",
+    "protocol": "{place} sent an invalid response ({detail}). Check its base URL.",
     "refused": "{provider} refused to answer ({detail}). Try rephrasing your message.",
     "bad-request": "{provider} rejected the request ({detail}). Check the model's settings, or choose another model.",
-    "not-found": "{provider} at {address} has no model {model} ({detail}). Choose another model.",
+    "not-found": "{place} has no model {model} ({detail}). Choose another model.",
 }
 _UNAVAILABLE: Mapping[str, str] = {
     "provider": '{provider} returned an error: "{detail}". Try again in a minute.',
@@ -119,8 +117,8 @@ def _setting(text: str) -> str | None:
     return min(((match.start(), name) for match, name in found if match), default=(0, None))[1]
 
 
-def explain(error: UpstreamError, config: ProviderConfig, model: str) -> ModelError:
-    """The failure in sentences: what happened, why and what to do."""
+def explain(error: UpstreamError, config: ProviderConfig, model: str | None) -> ModelError:
+    """The failure in sentences: what happened, why and what to do. Without a model, its models were asked for."""
     code = "bad-request" if error.code == "not-found" else error.code
     text = _format(_template(error, config), error, config, model)
     return ModelError(code if error.setting is None else f"{UNSUPPORTED}{error.setting}", text)
@@ -139,18 +137,20 @@ def _template(error: UpstreamError, config: ProviderConfig) -> str:
         return _NO_KEY
     told = _UNAVAILABLE.get(error.source or "") if error.code == "unavailable" else None
     # A port: the person's own server.
-    if told and error.detail == "connection refused" and ":" in _host_and_port(base_url(config)):
+    if told and error.detail == "connection refused" and ":" in host_and_port(base_url(config)):
         return _NOT_RUNNING
     return told or _SENTENCES[error.code]
 
 
-def _format(template: str, error: UpstreamError, config: ProviderConfig, model: str) -> str:
-    provider, address = title(config), _host_and_port(base_url(config))
+def _format(template: str, error: UpstreamError, config: ProviderConfig, model: str | None) -> str:
+    provider, address = title(config), host_and_port(base_url(config))
+    named_by_address = provider == address
     return template.format(
         provider=provider,
-        model=model,
-        address=address,
-        server=provider if provider == address.replace(":", "-") else f"{provider} ({address})",
+        model=model or "any model",
+        access="" if model is None else f" and its access to {model}",
+        place=provider if named_by_address else f"{provider} at {address}",
+        server=provider if named_by_address else f"{provider} ({address})",
         key_name=config.key_name or f"the key of {config.name}",
         setting=(error.setting or "").replace("_", " "),
         detail=quote(error.detail, config.api_key),
@@ -165,15 +165,6 @@ def quote(text: str, secret: str | None) -> str:
         text = text.replace(secret, "…")
     line = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
     return (line if len(line) <= 300 else line[:299] + "…").rstrip(".")
-
-
-def _host_and_port(address: str) -> str:
-    """The part of an address that may be shown: it leaves out a password."""
-    try:
-        url = URL(address)
-        return f"{url.host}:{url.port}" if url.explicit_port else url.host or address
-    except ValueError:
-        return "an invalid address"
 
 
 def _duration(seconds: float) -> str:

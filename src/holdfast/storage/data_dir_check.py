@@ -57,7 +57,8 @@ def _directory(path: Path) -> Iterator[CheckResult]:
         if (path / "keys.json").exists():
             keyring = KeyFile(path).read()
             word = "password set" if keyring.password else "no password"
-            yield CheckResult("access", True, f"{word}, {len(keyring.tokens)} tokens")
+            tokens = len(keyring.tokens)
+            yield CheckResult("access", True, f"{word}, {tokens} {'token' if tokens == 1 else 'tokens'}")
     except HoldfastError as error:
         yield CheckResult("access", False, str(error))
 

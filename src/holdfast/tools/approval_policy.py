@@ -66,7 +66,7 @@ def _covers(policy: ApprovalPolicy, grant: ToolGrant, tool: str, scope: str) -> 
 def why_never_always(policy: ApprovalPolicy, tool: str) -> str | None:
     """Why *always* has no effect for a tool, in words for people; None if it has."""
     if tool in policy.never_always:
-        return "To always allow it, set a password first."
+        return "To always allow it, set a password in Settings → Password and tokens."
     if _explicit_rule(policy, tool) == "ask":
         return "A rule in the settings requires approval in every chat."
     return None

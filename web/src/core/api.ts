@@ -29,6 +29,9 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Why it failed, for those who show it where it was tried; null if it did not. */
+export const problemOf = (work: Promise<unknown>): Promise<string | null> => work.then(() => null, errorMessage);
+
 export const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
 const TIMEOUT_MS = 30_000;

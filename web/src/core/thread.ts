@@ -1,7 +1,7 @@
 // One open session (chat thread): the server's messages, overlaid with the runs that are followed live. Unsent messages
 // are in `outbox`, text that is being typed in `drafts`.
 
-import { type Api, ApiError, errorMessage } from "./api.ts";
+import { type Api, ApiError, errorMessage, problemOf } from "./api.ts";
 import type { EditAnswerRequest, UpdateSessionRequest } from "./api-types.ts";
 import type { Env } from "./env.ts";
 import { deepEqual, EMPTY, type Transcript } from "./fold.ts";
@@ -350,15 +350,8 @@ export class Thread {
     this.act(() => this.api.editQueued(rid, inputOf(text, files)));
   patch = (fields: UpdateSessionRequest) => this.act(() => this.api.patchSession(this.sid, fields));
   /** Changes the chat, and returns why it could not be changed, for those who show it where it was tried. */
-  tryPatch = async (fields: UpdateSessionRequest): Promise<string | null> => {
-    try {
-      await this.api.patchSession(this.sid, fields);
-      await this.refresh();
-      return null;
-    } catch (error) {
-      return errorMessage(error);
-    }
-  };
+  tryPatch = (fields: UpdateSessionRequest): Promise<string | null> =>
+    problemOf(this.api.patchSession(this.sid, fields).then(this.refresh));
 }
 
 function withTranscript(message: Message, transcript: Transcript): ThreadMessage {

@@ -1,9 +1,14 @@
 // Questions of the model to its user: what it asks, and which answers fit, as in `holdfast.core.user_questions`.
 
-import { type ApprovalRequest, isJsonObject } from "./types.ts";
+import { type ApprovalRequest, isJsonObject, type ToolPart } from "./types.ts";
 
 /** The tool whose calls are questions. */
 export const ASK_USER = "ask_user";
+
+/** What the model is told about a question that was skipped, as `holdfast.core.user_questions.SKIPPED`. */
+const SKIPPED = "The user did not answer this question. Continue without the answer.";
+
+export const isSkipped = ({ name, result }: ToolPart): boolean => name === ASK_USER && result === SKIPPED;
 
 export interface UserQuestion {
   readonly question: string;

@@ -10,7 +10,7 @@ import { PendingChat } from "./chat/PendingChat.tsx";
 import { printChat } from "./chat/print-chat.ts";
 import { preventFileNavigation } from "./chat/use-file-drop.ts";
 import { useApp, useStore } from "./context.ts";
-import { cancelDialog, dialogRequest } from "./dialogs.ts";
+import { cancelDialogs, dialogRequests } from "./dialogs.ts";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { HiddenTabNotice } from "./HiddenTabNotice.tsx";
 import { lazyComponent } from "./lazy-load.ts";
@@ -39,7 +39,7 @@ const Projects = lazyComponent(() => import("./projects/Projects.tsx"));
 const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
 const CommandPalette = lazyOverlay(() => import("./CommandPalette.tsx"));
 const Lightbox = lazyOverlay(() => import("./chat/Lightbox.tsx"), closeLightbox);
-const PromptDialog = lazyOverlay(() => import("./widgets/PromptDialog.tsx"), cancelDialog);
+const PromptDialog = lazyOverlay(() => import("./widgets/PromptDialog.tsx"), cancelDialogs);
 const ShortcutsDialog = lazyOverlay(() => import("./ShortcutsDialog.tsx"));
 
 export function AppLayout() {
@@ -109,7 +109,7 @@ export function AppLayout() {
 
 /** What any part of the page can ask for. */
 function RequestedOverlays() {
-  const asking = useStore(dialogRequest) !== null;
+  const asking = useStore(dialogRequests).length > 0;
   const showing = useStore(lightbox) !== null;
   return (
     <>

@@ -12,28 +12,40 @@ export interface DialogRequest {
   readonly secret?: boolean;
   /** Whether the field is the user's own password, which the browser may fill in. */
   readonly ownPassword?: boolean;
+  /** Whether the text may be empty. */
+  readonly optional?: boolean;
   /** The label of an optional checkbox. */
   readonly option?: string;
+  /** Whether what is confirmed loses nothing. */
+  readonly safe?: boolean;
+  /** Does what is asked for, and returns why it failed: then the dialog stays open and says so. */
+  readonly attempt?: (value: string) => Promise<string | null>;
   readonly onAnswer: (value: string | null) => void;
 }
 
 /** Whether the settings of the shown chat are open. */
 export const chatSettingsOpen = new Store(false);
-export const dialogRequest = new Store<DialogRequest | null>(null);
+/** The open ones, the topmost last: an attempt can ask for the password. */
+export const dialogRequests = new Store<readonly DialogRequest[]>([]);
 
 const open = (request: Omit<DialogRequest, "onAnswer">) =>
-  new Promise<string | null>((onAnswer) => dialogRequest.set({ ...request, onAnswer }));
+  new Promise<string | null>((onAnswer) => dialogRequests.set([...dialogRequests.get(), { ...request, onAnswer }]));
 
-/** Answers as if the dialog was canceled. */
-export function cancelDialog(): void {
-  const request = dialogRequest.get();
-  dialogRequest.set(null);
-  request?.onAnswer(null);
+export function answerDialog(request: DialogRequest, value: string | null): void {
+  dialogRequests.set(dialogRequests.get().filter((other) => other !== request));
+  request.onAnswer(value);
 }
 
+/** Answers as if the dialogs were canceled. */
+export function cancelDialogs(): void {
+  for (const request of dialogRequests.get()) answerDialog(request, null);
+}
+
+type TextOptions = Pick<DialogRequest, "secret" | "optional" | "attempt"> & { readonly action?: string };
+
 /** Returns the text, or null if the dialog was canceled. */
-export function askText(title: string, field: string, value: string, secret = false, action = "Save") {
-  return open({ title, field, value, action, secret });
+export function askText(title: string, field: string, value: string, options: TextOptions = {}) {
+  return open({ title, field, value, action: "Save", ...options });
 }
 
 /** Returns the password, or null if the dialog was canceled. `problem`: why the last one was not accepted. */
@@ -43,7 +55,7 @@ export function askPassword(problem: string | null): Promise<string | null> {
 }
 
 /** Returns whether the user confirmed, and whether the option was checked. */
-export async function askConfirmation(title: string, detail: string, action: string, option?: string) {
-  const answer = await open({ title, detail, action, ...(option ? { option } : {}) });
+export async function askConfirmation(title: string, detail: string, action: string, option?: string, safe = false) {
+  const answer = await open({ title, detail, action, safe, ...(option ? { option } : {}) });
   return { confirmed: answer !== null, optionChecked: Boolean(answer) };
 }

@@ -149,7 +149,19 @@ def steer(tx: Tx, request: TurnRequest, rid: RunId, *, steerable: bool) -> Accep
     is_active = run.is_open and run.in_tree and run.intent is None
     if not (steerable and is_active) or accepted.run.in_tree:
         return accepted
-    return replace(accepted, run=put_run(tx, replace(accepted.run, steers=rid)))
+    first = _move_up(tx, accepted.run, run)
+    return replace(accepted, run=put_run(tx, replace(first, steers=rid)))
+
+
+def _move_up(tx: Tx, added: Run, active: Run) -> Run:
+    """What was added to an answer goes before the turns that wait for its end: if nobody reads it, it is answered
+    first."""
+    behind = [run for run in open_turns(tx, active.session_id) if not run.in_tree and run.rank > active.rank]
+    waiting = [run for run in behind if run.steers is None and run.id != added.id]
+    ranks = sorted(run.rank for run in (*waiting, added))
+    for run, rank in zip(waiting, ranks[1:], strict=True):
+        put_run(tx, replace(run, rank=rank))
+    return replace(added, rank=ranks[0])
 
 
 def retry(tx: Tx, request: TurnRequest, mid: MessageId, if_version: int | None = None) -> Accepted:

@@ -41,7 +41,7 @@ function useRuns(): readonly Run[] | null {
   useEffect(() => {
     const reload = new CoalescedTask(() =>
       app.api.runs({ limit: 100 }).then(
-        (page) => setRuns(page.items),
+        (page) => setRuns(page.items.filter((run) => !wasAdded(run))),
         () => undefined,
       ),
     );
@@ -50,6 +50,9 @@ function useRuns(): readonly Run[] | null {
   }, [app]);
   return runs;
 }
+
+/** Whether its message was added to the answer of another run: it has none of its own. */
+const wasAdded = ({ status, reason }: Run): boolean => status === "cancelled" && reason === "steered";
 
 const STATUS_KINDS: Readonly<Record<RunStatus, StatusKind>> = {
   queued: "neutral",
@@ -95,7 +98,8 @@ function RunRow({ run, title }: { run: Run; title: string }) {
         formatTime(run.created_at),
         run.model && modelName(models, run.model),
         run.started_at && run.ended_at && formatDuration(Date.parse(run.ended_at) - Date.parse(run.started_at)),
-        run.usage && `${formatCount(run.usage.input_tokens + run.usage.output_tokens)} tokens`,
+        run.usage &&
+          `${formatCount(run.usage.input_tokens)} input and ${formatCount(run.usage.output_tokens)} output tokens`,
         run.recovery && RECOVERY[run.recovery.state],
         run.error?.message,
       ]}

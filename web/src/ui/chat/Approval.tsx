@@ -6,13 +6,14 @@ import { toolLabel } from "../../core/tool-results.ts";
 import type { ApprovalOption, ApprovalRequest, Decision } from "../../core/types.ts";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
+import { Advice } from "../widgets/InlineCode.tsx";
 import { Icon } from "../widgets/icons.tsx";
 import text from "../widgets/text.module.css";
 import styles from "./Approval.module.css";
 import CallDetails from "./CallDetails.tsx";
 import { focusMessageBox } from "./focus.ts";
 
-/** The reason of most requests, which the question says already. */
+/** The reason of most requests, which the question says already; another one may follow it. */
 const USUAL_REASON = "This tool needs your approval.";
 
 /** The tool whose file may not be there yet. */
@@ -63,6 +64,7 @@ interface Props {
 
 export default function Approval({ request, onDecide, now = Date.now }: Props) {
   const [sending, setSending] = useState(false);
+  const reason = request.reason?.replace(USUAL_REASON, "").trim();
   const decide = async ({ decision, name }: ApprovalOption) => {
     setSending(true);
     focusMessageBox(); // the button is about to go
@@ -77,7 +79,11 @@ export default function Approval({ request, onDecide, now = Date.now }: Props) {
           Allow <strong>{toolLabel(escapeInvisible(request.name))}</strong> to run?
         </span>
       </p>
-      {request.reason && request.reason !== USUAL_REASON && <p>{escapeInvisible(request.reason)}</p>}
+      {reason && (
+        <p>
+          <Advice text={escapeInvisible(reason)} />
+        </p>
+      )}
       <CallDetails args={request.args} linked={request.name !== CREATES_FILES} />
       {request.expires_at !== null && <Countdown until={request.expires_at} now={now} />}
       <div className={text.row}>

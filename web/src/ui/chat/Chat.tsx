@@ -6,8 +6,9 @@ import type { App } from "../../core/app.ts";
 import { NEW_CHAT } from "../../core/drafts.ts";
 import type { ChatChoices } from "../../core/new-chat-choices.ts";
 import type { Outgoing } from "../../core/outbox.ts";
-import type { Thread } from "../../core/thread.ts";
+import type { Thread, ThreadMessage } from "../../core/thread.ts";
 import type { FilePart, Session } from "../../core/types.ts";
+import { questionOf } from "../../core/user-questions.ts";
 import { workOf } from "../../core/workspace.ts";
 import { useApp, useStore } from "../context.ts";
 import { lazyComponent } from "../lazy-load.ts";
@@ -21,7 +22,6 @@ import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { ScreenHeader } from "../widgets/Screen.tsx";
 import { useMediaQuery } from "../widgets/use-media-query.ts";
 import { NARROW, OpenFileProvider, openNamedFile, workspaceOpen } from "../workspace/workspace-state.ts";
-import { AgentDifferences, AgentOptions } from "./AgentOptions.tsx";
 import { ArchivedBanner } from "./ArchivedBanner.tsx";
 import styles from "./Chat.module.css";
 import { ChatHeader } from "./ChatHeader.tsx";
@@ -43,6 +43,8 @@ import { Welcome } from "./Welcome.tsx";
 const MessageQueue = lazyOverlay(() => import("./MessageQueue.tsx"));
 const QuoteButton = lazyOverlay(() => import("./QuoteButton.tsx"));
 const FindPanel = lazyOverlay(() => import("./FindPanel.tsx"), closeFind);
+const AgentOptions = lazyOverlay(() => import("./AgentOptions.tsx"));
+const AgentDifferences = lazyOverlay(() => import("./AgentDifferences.tsx"));
 const ChatNotFound = lazyOverlay(() => import("./ChatNotFound.tsx"));
 const WorkspacePanel = lazyComponent(() => import("../workspace/WorkspacePanel.tsx"));
 
@@ -69,6 +71,7 @@ function OpenChat({ thread }: { thread: Thread }) {
   const sent = useStore(app.outbox.state).filter((item) => item.sid === thread.sid && isOnItsWay(item));
   if (state.notFound) return <ChatNotFound sid={thread.sid} />;
   const running = session?.active_run != null;
+  const answer = answerer(thread, state.messages);
   const onChooseAgent = (change: ModelChange) => {
     if (change.model) app.newChat.rememberModel(change.model);
     void thread.patch(forAgent(app, change, session?.agent));
@@ -92,7 +95,9 @@ function OpenChat({ thread }: { thread: Thread }) {
           onStop={() => void (running ? thread.stop() : app.outbox.stop(sent))}
           onEditLast={() => editLastMessage(thread)}
           canSteer={running && agents.some((agent) => agent.name === session?.agent && agent.can_steer)}
+          answering={answer !== null}
           onSend={(text, files, how) => {
+            if (answer && how === "queue" && !files.length) return answer(text);
             thread.send(text, files, how);
             return true;
           }}
@@ -114,7 +119,7 @@ function OpenChat({ thread }: { thread: Thread }) {
               reload={reload}
             />
           )}
-          <ContextMeter sid={thread.sid} agent={session?.agent} messages={state.messages} />
+          <ContextMeter sid={thread.sid} agent={session?.agent} model={thread.model} messages={state.messages} />
         </Composer>
       </div>
     </ChatWithFiles>
@@ -152,6 +157,14 @@ function forAgent(app: App, change: ModelChange, before: string | null | undefin
   if (change.agent === undefined || change.agent === before) return change;
   const cleared = app.isProgram(change.agent) ? { model: null } : { cwd: null };
   return { ...change, ...cleared, agent_options: null };
+}
+
+/** Answers the model's question with text; null if it asks nothing, or takes no other answer than its options. */
+function answerer(thread: Thread, messages: readonly ThreadMessage[]) {
+  const { approval, run_id: run } = messages.findLast((message) => message.approval) ?? {};
+  if (!approval || !run || !questionOf(approval)?.takesText) return null;
+  const answerWith = (answer: string) => ({ action: "accept", content: { answer } }) as const;
+  return async (text: string) => Boolean(await thread.answerInput(run, approval.approval_id, answerWith(text)));
 }
 
 /** Whether the server may have the message by now, or will have it in a moment. */

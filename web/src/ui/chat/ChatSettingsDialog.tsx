@@ -3,7 +3,7 @@
 import { type FormEvent, useEffect, useState } from "react";
 import type { SettingsResponse } from "../../core/api-types.ts";
 import { type ChatSettings, ownSettings, SETTING_NAMES } from "../../core/chat-settings.ts";
-import { modelName, offeredModels } from "../../core/models.ts";
+import { modelLabel, modelName, offeredModels } from "../../core/models.ts";
 import { listPersonas, type PersonaResponse } from "../../core/persona-calls.ts";
 import { inheritedSettings } from "../../core/projects.ts";
 import { useApp, useStore } from "../context.ts";
@@ -126,9 +126,9 @@ export default function ChatSettingsDialog({ chat, onSave, onClose }: ChatSettin
               >
                 <option value="">{defaultModel ? `Default (${modelName(models, defaultModel)})` : "Default"}</option>
                 {model !== null && !models.some((item) => item.id === model) && <option value={model}>{model}</option>}
-                {offeredModels(models, model ?? defaultModel).map(({ id: option, name, provider, available }) => (
-                  <option key={option} value={option} disabled={!available && option !== model}>
-                    {name} ({provider})
+                {offeredModels(models, model ?? defaultModel).map((item) => (
+                  <option key={item.id} value={item.id} disabled={!item.available && item.id !== model}>
+                    {modelLabel(item)}
                   </option>
                 ))}
               </select>

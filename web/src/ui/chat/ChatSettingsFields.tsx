@@ -82,12 +82,7 @@ const EFFORTS: readonly (readonly [NonNullable<ChatSettings["reasoning_effort"]>
 
 type NumberName = "temperature" | "top_p" | "max_tokens";
 const NUMBERS: readonly (readonly [NumberName, string, NumberRange, string])[] = [
-  [
-    "temperature",
-    "Temperature",
-    { min: 0, max: 2, step: 0.1, start: 0 },
-    "Lower is more predictable, higher is more varied.",
-  ],
+  ["temperature", "Temperature", { min: 0, max: 2, step: 0.1, start: 0 }, "From 0 to 2. Lower is more predictable."],
   ["top_p", "Top P", { min: 0.01, max: 1, step: 0.05, start: 1 }, "From 0.01 to 1. Lower is more focused."],
   [
     "max_tokens",

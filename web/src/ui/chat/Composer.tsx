@@ -32,6 +32,8 @@ interface Props {
   stopping: boolean;
   /** Whether text can be added to the active answer. */
   canSteer?: boolean;
+  /** Whether what is sent answers a question of the model. */
+  answering?: boolean;
   /** Returns whether the message was accepted. */
   onSend: (text: string, files: readonly FilePart[], how: SendMode) => Promise<boolean> | boolean;
   onStop: () => void;
@@ -79,6 +81,7 @@ export function Composer(props: Props) {
     busy,
     stopping,
     canSteer = false,
+    answering = false,
     onSend,
     onStop,
     onEditLast,
@@ -141,7 +144,7 @@ export function Composer(props: Props) {
   }, [text]);
 
   const ready = (text.trim() !== "" || files.length > 0) && !uploads.busy;
-  const steerable = canSteer && !files.length;
+  const steerable = canSteer && !files.length && !answering;
   const send = async (asMessage = false, how: SendMode = "queue") => {
     const command = slash.found[slash.active];
     if (command) return slash.run(command);
@@ -208,7 +211,7 @@ export function Composer(props: Props) {
           ref={area}
           data-message-box
           aria-label="Message"
-          placeholder={busy ? "Queue a follow-up" : "Ask anything"}
+          placeholder={answering ? "Answer the question" : busy ? "Queue a follow-up" : "Ask anything"}
           rows={1}
           value={text}
           onChange={(event) => {

@@ -1,7 +1,7 @@
 // One message of the thread: its parts, its notice and its actions.
 
 import { memo, useEffect, useState } from "react";
-import { isEdited, isWhole } from "../../core/answer-ends.ts";
+import { isEdited, isWhole, wasLeftStopped } from "../../core/answer-ends.ts";
 import { tokensPerSecond } from "../../core/answer-speed.ts";
 import { editDraft, NO_DRAFT } from "../../core/drafts.ts";
 import { unansweredCalls } from "../../core/late-approvals.ts";
@@ -162,7 +162,9 @@ function AssistantMessage({ message, thread, busy, canContinue, last }: Props) {
       {!growing && message.parts.some(({ type }) => type === "tool") && (
         <ChangesBadge sid={thread.sid} message={message} />
       )}
-      {!growing && <AssistantActions message={message} thread={thread} onEdit={() => setEditing("chosen")} />}
+      {!growing && (
+        <AssistantActions message={message} thread={thread} last={last} onEdit={() => setEditing("chosen")} />
+      )}
     </article>
   );
 }
@@ -203,9 +205,12 @@ function UnreadFiles({ message: { parent_id, model: id }, thread }: { message: T
   return <p className={text.quiet}>{`${model.name} answered without ${names}, which it can’t read.`}</p>;
 }
 
-function AssistantActions({ message, thread, onEdit }: { message: ThreadMessage; thread: Thread; onEdit: () => void }) {
+type ActionsProps = Pick<Props, "message" | "thread" | "last"> & { onEdit: () => void };
+
+function AssistantActions({ message, thread, last, onEdit }: ActionsProps) {
   const { usage, run_id, model, duration_ms } = message;
   const speed = tokensPerSecond(message);
+  const written = textOf(message.parts);
   const { models } = useStore(useApp().catalog);
   const fork = async () => {
     const session = await thread.fork(message.id);
@@ -214,9 +219,11 @@ function AssistantActions({ message, thread, onEdit }: { message: ThreadMessage;
   return (
     <footer className={styles.actions}>
       <VersionSwitcher message={message} thread={thread} />
-      <CopyButton text={() => textOf(message.parts)} />
-      {isWhole(message) && <RegenerateMenu message={message} thread={thread} />}
-      {message.recovery?.state !== "pending" && <IconButton name="Edit answer" icon="edit" onClick={onEdit} />}
+      {written && <CopyButton text={() => written} />}
+      {(isWhole(message) || wasLeftStopped(message, last)) && <RegenerateMenu message={message} thread={thread} />}
+      {written && message.recovery?.state !== "pending" && (
+        <IconButton name="Edit answer" icon="edit" onClick={onEdit} />
+      )}
       <IconButton name="Branch in new chat" icon="fork" onClick={() => void fork()} />
       {run_id && (
         <Link className={iconButtonClass} href={`/runs/${run_id}`} aria-label="Flight recorder" title="Flight recorder">
@@ -233,7 +240,7 @@ function AssistantActions({ message, thread, onEdit }: { message: ThreadMessage;
             {formatCount(usage.output_tokens)} tokens
           </span>
         )}
-        {duration_ms !== null && (
+        {duration_ms !== null && message.status !== "interrupted" && (
           <span title="Total time, including tools and approvals">{formatDuration(duration_ms)}</span>
         )}
         {speed !== null && (

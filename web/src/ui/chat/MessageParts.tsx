@@ -14,7 +14,7 @@ import type {
   ToolPart,
   ToolState,
 } from "../../core/types.ts";
-import { ASK_USER } from "../../core/user-questions.ts";
+import { ASK_USER, isSkipped } from "../../core/user-questions.ts";
 import { formatCount, formatDuration, formatJson, formatSize } from "../format.ts";
 import { MarkdownText } from "../markdown/MarkdownText.tsx";
 import { withRoot } from "../root-path.ts";
@@ -170,8 +170,13 @@ const QUESTION_STATES: Partial<Record<ToolState, string>> = {
   not_run: "Not answered",
 };
 
-const stateOf = ({ name, state }: ToolPart) => (name === ASK_USER && QUESTION_STATES[state]) || TOOL_STATES[state];
-const isAnswered = ({ name, state, is_error }: ToolPart) => name === ASK_USER && state === "done" && !is_error;
+function stateOf(part: ToolPart): string {
+  if (isSkipped(part)) return "Skipped";
+  return (part.name === ASK_USER && QUESTION_STATES[part.state]) || TOOL_STATES[part.state];
+}
+
+const isAnswered = (part: ToolPart) =>
+  part.name === ASK_USER && part.state === "done" && !part.is_error && !isSkipped(part);
 const resultName = (part: ToolPart) => (part.is_error ? "Error" : isAnswered(part) ? "Answer" : "Result");
 
 const ToolCard = memo(function ToolCard({ part, queued }: { part: ToolPart; queued: boolean }) {
@@ -211,7 +216,7 @@ const ToolCard = memo(function ToolCard({ part, queued }: { part: ToolPart; queu
       )}
       {part.output && !repeatsOutput(part) && <ValueBlock name="Output" value={part.output} />}
       {part.state === "denied" && <ValueBlock name="Reason" value={part.result} />}
-      {part.state === "done" && <ValueBlock name={resultName(part)} value={part.result} />}
+      {part.state === "done" && !isSkipped(part) && <ValueBlock name={resultName(part)} value={part.result} />}
     </Card>
   );
 });

@@ -2,7 +2,7 @@
 // the server's: of the model from `models.upstream_errors`, of limits and storage from `engine.stop_reasons`, of anything
 // else from `engine.executor`.
 
-import { isWhole } from "../../core/answer-ends.ts";
+import { isWhole, wasLeftStopped } from "../../core/answer-ends.ts";
 import { leftOut, MODEL_DEFAULT, rejectedSetting, type SettingName } from "../../core/chat-settings.ts";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { unansweredCalls } from "../../core/late-approvals.ts";
@@ -99,7 +99,7 @@ export default function Notice({ message, thread, busy, canContinue, last }: Pro
   const unanswered = last && canContinue && message.run_id ? unansweredCalls(message.parts) : [];
   const notice = describe(message, unanswered);
   if (!notice) return null;
-  const complete = isWhole(message);
+  const complete = isWhole(message) || wasLeftStopped(message, last); // its actions are below it
   const { run_id: run, recovery, error } = message;
   const failedEmpty = message.status === "failed" && isEmpty(message);
   const continuable = run !== null && canContinue && !complete && recovery?.state !== "pending" && !failedEmpty;

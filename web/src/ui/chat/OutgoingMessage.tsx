@@ -5,7 +5,7 @@ import { useApp } from "../context.ts";
 import { navigate } from "../router.tsx";
 import { Button } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
-import { InlineCode } from "../widgets/InlineCode.tsx";
+import { Advice } from "../widgets/InlineCode.tsx";
 import text from "../widgets/text.module.css";
 import { focusMessageBox } from "./focus.ts";
 import styles from "./Message.module.css";
@@ -34,7 +34,7 @@ export function OutgoingMessage({ item }: { item: Outgoing }) {
           className={classNames(styles.progress, refused ? text.error : text.quiet)}
           role={refused ? "alert" : "status"}
         >
-          <InlineCode text={progress(item)} />
+          <Advice text={progress(item)} />
         </span>
         {refused && (
           <Button small onClick={() => app.outbox.resend(item.key)}>

@@ -39,9 +39,3 @@ export function useDirectories(open: boolean): AgentDirectoriesResponse | null {
   }, [api, open]);
   return directories;
 }
-
-/** The name of an option's value. */
-export function describeValue({ choices }: AgentOption, value: OptionValue): string {
-  if (typeof value === "boolean") return value ? "on" : "off";
-  return choices.find(({ id }) => id === value)?.name ?? value;
-}

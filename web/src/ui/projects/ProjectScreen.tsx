@@ -6,7 +6,7 @@ import { getProject } from "../../core/project-calls.ts";
 import type { Project } from "../../core/projects.ts";
 import { CoalescedTask } from "../../core/store.ts";
 import type { Session } from "../../core/types.ts";
-import { useApp } from "../context.ts";
+import { useApp, useStore } from "../context.ts";
 import { openNewChat } from "../open-new-chat.ts";
 import { navigate } from "../router.tsx";
 import { Memory } from "../settings/Memory.tsx";
@@ -33,6 +33,7 @@ interface Props {
 
 export default function ProjectScreen({ id, ChatMenu }: Props) {
   const app = useApp();
+  const { models } = useStore(app.catalog);
   const { project, problem, notFound, set } = useShownProject(id);
   const [editing, setEditing] = useState(false);
   if (notFound) return <ProjectNotFound />;
@@ -40,7 +41,7 @@ export default function ProjectScreen({ id, ChatMenu }: Props) {
     return <CenteredScreen>{problem ? <Alert text={problem} /> : <Spinner name="Loading" />}</CenteredScreen>;
   }
   const { name, color, instructions, archived } = project;
-  const settings = summary(project);
+  const settings = summary(project, models);
   const hasOwnMemory = project.memory === "project" || project.memory === "project_and_shared";
   return (
     <ScrollingScreen

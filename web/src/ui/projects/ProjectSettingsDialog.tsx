@@ -1,10 +1,11 @@
 // What the chats of a project have in common: instructions, model, agent, memory, and other settings.
 
 import { type FormEvent, useEffect, useState } from "react";
+import { agentTitle } from "../../core/agent-descriptions.ts";
 import { errorMessage } from "../../core/api.ts";
 import type { SettingsResponse, UpdateProjectRequest } from "../../core/api-types.ts";
 import { type ChatSettings, ownSettings } from "../../core/chat-settings.ts";
-import { modelName, offeredModels } from "../../core/models.ts";
+import { modelLabel, modelName, offeredModels } from "../../core/models.ts";
 import { patchProject } from "../../core/project-calls.ts";
 import type { Project, ProjectColor } from "../../core/projects.ts";
 import chatStyles from "../chat/ChatSettingsDialog.module.css";
@@ -125,13 +126,13 @@ export function ProjectSettingsDialog({ project, onSaved, onClose }: Props) {
               value={agent ?? ""}
               onChange={(event) => setAgent(event.target.value || null)}
             >
-              <option value="">Default (Chat)</option>
+              <option value="">Default ({agentTitle(BUILT_IN)})</option>
               {agent !== null && !agents.some((item) => item.name === agent) && <option value={agent}>{agent}</option>}
               {agents
                 .filter((item) => item.available || item.name === agent)
                 .map((item) => (
                   <option key={item.name} value={item.name}>
-                    {item.name}
+                    {agentTitle(item.name)}
                   </option>
                 ))}
             </select>
@@ -150,7 +151,7 @@ export function ProjectSettingsDialog({ project, onSaved, onClose }: Props) {
                 {model !== null && !models.some((item) => item.id === model) && <option value={model}>{model}</option>}
                 {offeredModels(models, model ?? defaultModel).map((item) => (
                   <option key={item.id} value={item.id} disabled={!item.available && item.id !== model}>
-                    {item.name} ({item.provider})
+                    {modelLabel(item)}
                   </option>
                 ))}
               </select>

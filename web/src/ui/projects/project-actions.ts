@@ -1,6 +1,6 @@
 // Actions on a whole project, from the list of chats and from its page, and moving chats to a project.
 
-import { errorMessage } from "../../core/api.ts";
+import { errorMessage, problemOf } from "../../core/api.ts";
 import type { App } from "../../core/app.ts";
 import * as calls from "../../core/project-calls.ts";
 import type { Project } from "../../core/projects.ts";
@@ -8,6 +8,8 @@ import type { Session } from "../../core/types.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
 import { withoutRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
+
+const MAX_NAME = 200;
 
 /** Returns whether the change was made. Its problem is shown otherwise. */
 async function attempt(app: App, work: () => Promise<unknown>): Promise<boolean> {
@@ -21,27 +23,34 @@ async function attempt(app: App, work: () => Promise<unknown>): Promise<boolean>
   }
 }
 
+const nameOf = (text: string) => text.trim().slice(0, MAX_NAME);
+
 export async function createProject(app: App): Promise<void> {
-  const name = (await askText("New project", "Name", "", false, "Create"))?.trim().slice(0, 200);
-  if (!name) return;
-  await attempt(app, async () => {
-    const { id } = await calls.createProject(app.api, { name });
+  const create = async (name: string) => {
+    const { id } = await calls.createProject(app.api, { name: nameOf(name) });
+    void app.projects.refresh();
     navigate(`/projects/${id}`);
-  });
+  };
+  await askText("New project", "Name", "", { action: "Create", attempt: (name) => problemOf(create(name)) });
 }
 
 export async function renameProject(app: App, project: Project): Promise<void> {
-  const name = (await askText("Rename project", "Name", project.name))?.trim().slice(0, 200);
-  if (!name || name === project.name) return;
-  if (app.newChat.choices.get().project === project.name) app.newChat.choose({ project: name });
-  const renamed = await attempt(app, () => calls.patchProject(app.api, project.id, { name }));
-  if (renamed) app.toasts.show(`Renamed to ${name}`);
+  const rename = async (text: string) => {
+    const name = nameOf(text);
+    if (name === project.name) return;
+    await calls.patchProject(app.api, project.id, { name });
+    if (app.newChat.choices.get().project === project.name) app.newChat.choose({ project: name });
+    void app.projects.refresh();
+    app.toasts.show(`Renamed to ${name}`);
+  };
+  await askText("Rename project", "Name", project.name, { attempt: (name) => problemOf(rename(name)) });
 }
 
 export async function toggleProjectArchived(app: App, { id, name, archived }: Project): Promise<void> {
   if (!archived) {
-    const detail = "The project and its chats leave the lists. You can restore them on the page of projects.";
-    if (!(await askConfirmation(`Archive project “${name}”?`, detail, "Archive")).confirmed) return;
+    const detail =
+      "The project and its chats are hidden from the sidebar. You can restore them in Projects → Archived.";
+    if (!(await askConfirmation(`Archive project “${name}”?`, detail, "Archive", undefined, true)).confirmed) return;
   }
   const set = (value: boolean) => attempt(app, () => calls.patchProject(app.api, id, { archived: value }));
   if (!(await set(!archived))) return;
@@ -54,7 +63,7 @@ export async function deleteProject(app: App, { id, name, chats }: Project): Pro
   const counted = chats === 1 ? "Its chat is" : "Its chats are";
   const { confirmed, optionChecked } = await askConfirmation(
     `Delete project “${name}”?`,
-    `Its instructions, files and own memories are deleted. ${counted} kept, without a project. This can’t be undone.`,
+    `Its instructions, files and its own memories are deleted. ${counted} kept, without a project. This can’t be undone.`,
     "Delete",
     "Also delete its chats, archived ones too",
   );

@@ -64,11 +64,6 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
       title="Flight recorder"
       actions={
         <>
-          {run && (
-            <Link className={buttonClass(undefined, true)} href={`/c/${run.session_id}`}>
-              Open chat
-            </Link>
-          )}
           {run?.ended_at && (
             <Button small onClick={() => setSharing(true)}>
               Share
@@ -82,7 +77,11 @@ function OpenRecording({ recording, rid }: { recording: Recording; rid: string }
     >
       {run && sharing && <ShareDialog sid={run.session_id} rid={rid} onClose={() => setSharing(false)} />}
       {outcome === "pruned" && <Alert text="Recording expired" />}
-      {question && <p className={classNames(text.quiet, styles.question)}>{question}</p>}
+      {run && (
+        <p className={classNames(text.quiet, styles.question)}>
+          {question} <Link href={`/c/${run.session_id}`}>Open chat</Link>
+        </p>
+      )}
       <dl className={styles.figures}>
         {run?.model && <Figure name="Model" value={modelName(models, run.model)} />}
         <Figure name="Status" value={run ? runStatus(run) : "…"} />

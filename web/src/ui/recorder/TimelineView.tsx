@@ -43,7 +43,7 @@ export function TimelineView({ events, timeline, at, onChoose }: Props) {
         />
         <span className={styles.position}>
           {timed && <strong>{formatDuration(now)}</strong>}
-          <span className={classNames(text.quiet, text.ellipsis)}>
+          <span className={text.quiet}>
             Event {formatCount(at)} of {formatCount(events.length)}
             {at > 0 && `: ${events[at - 1]?.type}`}
           </span>

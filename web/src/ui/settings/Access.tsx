@@ -1,7 +1,7 @@
 // The password, the devices that are logged in, and access tokens for scripts and apps.
 
 import { type FormEvent, useEffect, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
+import { errorMessage, problemOf } from "../../core/api.ts";
 import type { CreatedTokenResponse, LoginResponse, TokenResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
@@ -58,7 +58,14 @@ function Password({ settings, reload }: SettingsProps) {
   return (
     <>
       <p className={text.quiet}>
-        {isSet ? "Password protection is on." : "No password set. Only your user account on this computer has access."}
+        {isSet ? (
+          <>
+            Password protection is on. To remove the password, run <code>holdfast password --remove</code> on the
+            server.
+          </>
+        ) : (
+          "No password set. Only your user account on this computer has access."
+        )}
       </p>
       <form className={forms.inline} aria-label="Password" onSubmit={(event) => void change(event)}>
         {isSet && (
@@ -151,21 +158,20 @@ function Devices() {
   );
 }
 
+const scrollTo = (box: HTMLElement | null) => box?.scrollIntoView({ block: "nearest" });
+
 function Tokens() {
   const { api } = useApp();
   const [tokens, reload] = useItems<TokenResponse>("/api/tokens");
   const [created, setCreated] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const create = async () => {
-    const name = (await askText("Create token", "Name", "", false, "Create"))?.trim();
-    if (!name) return;
-    try {
-      setCreated((await api.post<CreatedTokenResponse>("/api/tokens", { name })).token);
+    const post = async (name: string) => {
+      setCreated((await api.post<CreatedTokenResponse>("/api/tokens", { name: name.trim() })).token);
       setProblem(null);
-    } catch (error) {
-      setProblem(errorMessage(error));
-    }
-    await reload();
+      await reload();
+    };
+    await askText("Create token", "Name", "", { action: "Create", attempt: (name) => problemOf(post(name)) });
   };
   const revoke = async (id: string, name: string) => {
     const detail = "Apps and scripts that use it will stop working.";
@@ -184,16 +190,18 @@ function Tokens() {
       <p className={text.quiet}>Tokens let scripts and apps use the API without your password.</p>
       {problem && <Alert text={problem} />}
       {created && (
-        <NoticeBox
-          kind="warning"
-          text={
-            <>
-              Copy this token now. You won’t see it again: <code>{created}</code>
-            </>
-          }
-        >
-          <CopyButton text={() => created} name="Copy token" />
-        </NoticeBox>
+        <div ref={scrollTo}>
+          <NoticeBox
+            kind="warning"
+            text={
+              <>
+                Copy this token now. You won’t see it again: <code>{created}</code>
+              </>
+            }
+          >
+            <CopyButton text={() => created} name="Copy token" />
+          </NoticeBox>
+        </div>
       )}
       <ItemList label="Tokens">
         {tokens.map(({ id, name, created_at }) => (

@@ -1,6 +1,6 @@
 // Budgets: how much of each is used, and a dialog to add or edit one.
 
-import { type FormEvent, useCallback, useEffect, useId, useState } from "react";
+import { type FormEvent, type ReactNode, useCallback, useEffect, useId, useState } from "react";
 import { errorMessage, isMissing } from "../../core/api.ts";
 import type { BudgetRequest, BudgetResponse, BudgetsResponse } from "../../core/api-types.ts";
 import { localTimeZone, usedShare } from "../../core/usage.ts";
@@ -157,6 +157,18 @@ const ACTIONS: readonly (readonly [BudgetRequest["action"], string])[] = [
   ["refuse", "Block new messages"],
 ];
 
+/** Shows the name that assistive technology reads too. */
+function Labeled({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.field}>
+      <span className={styles.label} aria-hidden="true">
+        {name}
+      </span>
+      {children}
+    </div>
+  );
+}
+
 interface BudgetDialogProps {
   /** The one to edit; without one, a new one is made. */
   budget?: BudgetRequest;
@@ -182,7 +194,9 @@ function BudgetDialog({ budget, onSave, onClose }: BudgetDialogProps) {
     <Dialog name={name} onClose={onClose}>
       <form className={dialogBodyClass} onSubmit={save}>
         <h2>{name}</h2>
-        <Segments label="Unit" options={UNITS} value={unit} onChange={setUnit} />
+        <Labeled name="Unit">
+          <Segments label="Unit" options={UNITS} value={unit} onChange={setUnit} />
+        </Labeled>
         <div className={styles.field}>
           <label htmlFor={id}>{isMoney ? "Amount in US dollars" : "Input and output tokens together"}</label>
           <NumberField
@@ -198,8 +212,12 @@ function BudgetDialog({ budget, onSave, onClose }: BudgetDialogProps) {
             onChange={setLimit}
           />
         </div>
-        <Segments label="Period" options={PERIODS} value={period} onChange={setPeriod} />
-        <Segments label="When it is used up" options={ACTIONS} value={action} onChange={setAction} />
+        <Labeled name="Period">
+          <Segments label="Period" options={PERIODS} value={period} onChange={setPeriod} />
+        </Labeled>
+        <Labeled name="When it is used up">
+          <Segments label="When it is used up" options={ACTIONS} value={action} onChange={setAction} />
+        </Labeled>
         {missing && (
           <p className={text.error} role="alert">
             Enter an amount.

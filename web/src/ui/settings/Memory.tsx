@@ -1,7 +1,7 @@
 // Everything that is remembered over all chats, or in a project: search, add, edit, pin and delete.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
+import { errorMessage, problemOf } from "../../core/api.ts";
 import type { FactListResponse, FactResponse, MemoryProviderResponse } from "../../core/api-types.ts";
 import { useApp } from "../context.ts";
 import { askConfirmation, askText } from "../dialogs.ts";
@@ -58,8 +58,9 @@ export function Memory({ project }: Props) {
   const patch = (fact: FactResponse, fields: { text?: string; pinned?: boolean; confirmed?: boolean }) =>
     change(api.call("PATCH", `/api/memory/${fact.id}`, fields));
   const add = async () => {
-    const written = (await askText("Add memory", "Memory", "", false, "Add"))?.trim();
-    if (written) await change(api.post("/api/memory", { text: written, ...(project && { project }) }));
+    const post = (typed: string) => api.post("/api/memory", { text: typed.trim(), ...(project && { project }) });
+    const attempt = (typed: string) => problemOf(post(typed));
+    if ((await askText("Add memory", "Memory", "", { action: "Add", attempt })) !== null) await load();
   };
   const edit = async (fact: FactResponse) => {
     const edited = (await askText("Edit memory", "Memory", fact.text))?.trim();

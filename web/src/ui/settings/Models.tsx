@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { errorMessage } from "../../core/api.ts";
+import { errorMessage, problemOf } from "../../core/api.ts";
 import type { ModelTestResponse, ProviderKeyResponse, ProviderResponse } from "../../core/api-types.ts";
 import { offeredModels } from "../../core/models.ts";
 import type { Model } from "../../core/types.ts";
@@ -9,6 +9,7 @@ import { formatCount, formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
 import { Alert } from "../widgets/Alert.tsx";
 import { Button, buttonClass } from "../widgets/buttons.tsx";
+import forms from "../widgets/forms.module.css";
 import { InlineCode } from "../widgets/InlineCode.tsx";
 import { Item, ItemAction, ItemList } from "../widgets/ItemList.tsx";
 import text from "../widgets/text.module.css";
@@ -152,9 +153,16 @@ function ApiKeys({ settings, reload }: SettingsProps) {
     }
     await Promise.all([reload(), app.loadCatalog()]);
   };
-  const setKey = async ({ name, base_url }: ProviderResponse) => {
-    const key = (await askText(`API key for ${name}`, `API key (sent to ${base_url})`, "", true))?.trim();
-    if (key) await change(app.api.call<ProviderKeyResponse>("PUT", `/api/settings/keys/${name}`, { key }));
+  const setKey = async ({ name, title, base_url }: ProviderResponse) => {
+    const put = async (typed: string) => {
+      const path = `/api/settings/keys/${name}`;
+      const saved = await app.api.call<ProviderKeyResponse>("PUT", path, { key: typed.trim() });
+      void change(Promise.resolve(saved));
+    };
+    await askText(`API key for ${title}`, `API key (sent to ${base_url})`, "", {
+      secret: true,
+      attempt: async (typed) => (await problemOf(put(typed)))?.replace(/^key: /, "") ?? null,
+    });
   };
   const removeKey = async (provider: string) => {
     const detail = "Its models cannot be used until you set a key again.";
@@ -176,17 +184,22 @@ function ApiKeys({ settings, reload }: SettingsProps) {
         {settings.providers.map((provider) => {
           const { name, has_key, key_source } = provider;
           return (
-            <Item key={name} title={provider.title} facts={[describeKey(provider), provider.base_url]}>
+            <Item
+              key={name}
+              title={provider.title}
+              facts={[describeKey(provider), provider.base_url]}
+              details={
+                provider.added && (
+                  <label className={forms.checkbox}>
+                    <input type="checkbox" checked={provider.images} onChange={() => void setImages(provider)} />
+                    Its models can read images
+                  </label>
+                )
+              }
+            >
               <ItemAction name={has_key ? "Replace key" : "Set key"} of={name} onClick={() => void setKey(provider)} />
               {key_source === "settings" && (
                 <ItemAction name="Remove key" of={name} onClick={() => void removeKey(name)} />
-              )}
-              {provider.added && (
-                <ItemAction
-                  name={provider.images ? "Stop sending images" : "Send images"}
-                  of={name}
-                  onClick={() => void setImages(provider)}
-                />
               )}
               {provider.added && <ItemAction name="Remove" of={name} onClick={() => void remove(name)} />}
             </Item>

@@ -46,7 +46,7 @@ export function Sharing() {
   return (
     <>
       <p className={text.quiet}>
-        Links to read-only snapshots of chats, which you create with <em>Share</em> in a chat’s menu. Whoever has one
+        Links to read-only copies of chats, which you create with <em>Share</em> in a chat’s menu. Anyone with a link
         can open it without logging in.
       </p>
       {problem && <Alert text={problem} />}

@@ -279,15 +279,19 @@ function ConnectForm({ isFirst, onConnected }: { isFirst: boolean; onConnected: 
                 spellCheck={false}
                 maxLength={40}
                 pattern="[a-z0-9][a-z0-9\-]*"
-                title="Lowercase letters, digits and hyphens"
+                aria-describedby="setup-name"
                 placeholder="my-server"
               />
             </label>
+            <p id="setup-name" className={text.quiet}>
+              Lowercase letters, digits and hyphens. The names of its models start with it.
+            </p>
           </>
         )}
         <label>
           {provider ? "API key" : "API key (optional)"}
           <input
+            key={name} // a key that was typed is for one provider only
             name="key"
             type="password"
             autoComplete="off"

@@ -59,7 +59,7 @@ export default function MemoryDialog({ sid, onClose }: { sid: string; onClose: (
             disabled={busy || !status?.dirty_turns || status.committing}
             onClick={() => void save()}
           >
-            Save to memory
+            Save now
           </Button>
           <Button onClick={onClose}>Close</Button>
         </FormButtons>
@@ -96,7 +96,10 @@ function describe(
   memories: number | null,
 ): string {
   if (provider === "none") return "Memory is off for this chat.";
-  if (dirty) return `${dirty} ${dirty === 1 ? "turn" : "turns"} not remembered yet`;
+  if (dirty) {
+    const count = dirty === 1 ? "1 message and its answer are" : `${dirty} messages and their answers are`;
+    return `${count} not in memory yet. They are saved when you start another chat.`;
+  }
   if (!saved) return "Nothing to remember yet.";
   if (memories === null) return "Up to date.";
   if (!memories) return "Up to date. Nothing to remember from this chat yet.";

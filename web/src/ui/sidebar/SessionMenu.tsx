@@ -1,15 +1,12 @@
 import { useState } from "react";
-import type { Api } from "../../core/api.ts";
-import type { MemoryStatusResponse, SettingsResponse } from "../../core/api-types.ts";
 import type { Session } from "../../core/types.ts";
 import { printChat } from "../chat/print-chat.ts";
 import { useApp } from "../context.ts";
-import { askConfirmation, askText } from "../dialogs.ts";
-import { withRoot } from "../root-path.ts";
+import { askText } from "../dialogs.ts";
 import { lazyOverlay } from "../widgets/lazy-overlay.tsx";
 import { Menu, type MenuItem } from "../widgets/Menu.tsx";
 import { startSelecting } from "./selection-state.ts";
-import { deleteChats, generateTitle, renameChat, toggleArchived } from "./session-actions.ts";
+import { deleteChat, exportActions, generateTitle, renameChat, toggleArchived } from "./session-actions.ts";
 import { ShareDialog } from "./share-dialog.ts";
 
 const MemoryDialog = lazyOverlay(() => import("./MemoryDialog.tsx"));
@@ -29,21 +26,10 @@ export function SessionMenu({ session, more = [] }: Props) {
   const [projectOpen, setProjectOpen] = useState(false);
   const [shareOpen, setShareOpen] = useState(false);
   const editTags = async () => {
-    const text = await askText("Edit tags", "Tags, comma-separated", session.tags.join(", "));
+    const text = await askText("Edit tags", "Tags, comma-separated", session.tags.join(", "), { optional: true });
     if (text === null) return;
     const tags = text.split(",").map((tag) => tag.trim());
     await sessions.patch(id, { tags: tags.filter(Boolean) });
-  };
-  const download = (format: string) => location.assign(withRoot(`/api/sessions/${id}/export?format=${format}`));
-  const remove = async () => {
-    const hasMemories = await mayHaveMemories(app.api, id);
-    const { confirmed, optionChecked } = await askConfirmation(
-      title ? `Delete “${title}”?` : "Delete this chat?",
-      "Its messages and files are deleted, and shared links to it stop working. You can undo this for a few seconds.",
-      "Delete",
-      hasMemories ? "Also delete its memories" : undefined,
-    );
-    if (confirmed) deleteChats(app, [id], optionChecked);
   };
   return (
     <>
@@ -60,11 +46,9 @@ export function SessionMenu({ session, more = [] }: Props) {
           { name: "Select chats", icon: "check", run: () => startSelecting(id) },
           { name: "Memory", icon: "spark", run: () => setMemoryOpen(true) },
           { name: "Share", icon: "share", run: () => setShareOpen(true) },
-          { name: "Export as Markdown", icon: "file", run: () => download("markdown") },
-          { name: "Export as HTML", icon: "file", run: () => download("html") },
-          { name: "Export as JSON Lines", icon: "file", run: () => download("json") },
+          ...exportActions(id).map(([name, run]) => ({ name, icon: "file", run }) as const),
           { name: "Print", icon: "printer", run: () => printChat(app, id) },
-          { name: "Delete", icon: "trash", danger: true, run: () => void remove() },
+          { name: "Delete", icon: "trash", danger: true, run: () => void deleteChat(app, session) },
         ]}
       />
       {projectOpen && <ProjectDialog chats={[session]} onClose={() => setProjectOpen(false)} />}
@@ -72,15 +56,4 @@ export function SessionMenu({ session, more = [] }: Props) {
       {memoryOpen && <MemoryDialog sid={id} onClose={() => setMemoryOpen(false)} />}
     </>
   );
-}
-
-/** Whether the chat has memories, or turns that are remembered before it is deleted. */
-async function mayHaveMemories(api: Api, sid: string): Promise<boolean> {
-  try {
-    if (!(await api.get<SettingsResponse>("/api/settings")).memory) return false;
-    const status = await api.get<MemoryStatusResponse>(`/api/sessions/${sid}/memory`);
-    return status.committed_turns + status.dirty_turns > 0;
-  } catch {
-    return false; // deleting it will hardly work either
-  }
 }

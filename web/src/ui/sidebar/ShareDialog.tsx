@@ -28,8 +28,8 @@ interface ShareDialogProps {
 
 const CONTENTS = {
   text: "The messages that the chat shows now.",
-  recording: "How each answer came about: what was written when, to replay. With the questions.",
-  run: "How this answer came about: what was written when, to replay. With its question.",
+  recording: "Your questions, and a timeline of each answer that can be replayed.",
+  run: "Your question, and a timeline of the answer that can be replayed.",
 } as const;
 
 export default function ShareDialog({ sid, rid, onClose }: ShareDialogProps) {
@@ -67,8 +67,7 @@ export default function ShareDialog({ sid, rid, onClose }: ShareDialogProps) {
         <div className={styles.group}>
           {!rid && <Segments label="Share as" options={SHARE_KINDS} value={kind} onChange={setKind} />}
           <p className={forms.hint}>
-            {CONTENTS[rid ? "run" : kind]} A read-only copy: it does not change, and messages that you send later are
-            not in it.
+            {CONTENTS[rid ? "run" : kind]} The copy is read-only and does not include later messages.
           </p>
         </div>
         <fieldset className={styles.options}>
@@ -104,8 +103,8 @@ export default function ShareDialog({ sid, rid, onClose }: ShareDialogProps) {
         </label>
         <p className={forms.hint}>
           Anyone who can reach this server can open the link, without logging in.
-          {isLocalAddress(location.hostname) && " At its present address, that is only this computer."} Deleting or
-          clearing the chat revokes it.
+          {isLocalAddress(location.hostname) && " Right now only this computer can reach it."} Deleting the chat revokes
+          it.
         </p>
         {problem && <Alert text={problem} />}
         <FormButtons>

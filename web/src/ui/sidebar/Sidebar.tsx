@@ -11,7 +11,7 @@ import { openNewChat } from "../open-new-chat.ts";
 import { withRoot } from "../root-path.ts";
 import { chatAddress, Link, usePath } from "../router.tsx";
 import { isMac, MODIFIER } from "../shortcuts.ts";
-import { IconButton } from "../widgets/buttons.tsx";
+import { Button, IconButton } from "../widgets/buttons.tsx";
 import { classNames } from "../widgets/class-names.ts";
 import { Icon, type IconName } from "../widgets/icons.tsx";
 import { isPlainKey } from "../widgets/keyboard.ts";
@@ -90,7 +90,7 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
         onKeyDown={moveInList}
       >
         <UnsentMessages path={path} listed={shown} />
-        {state.archived && !state.results && <h2 className={styles.listTitle}>Archived chats</h2>}
+        {state.archived && !state.results && <ArchivedTitle />}
         <SessionGroups
           sessions={shown}
           path={path}
@@ -124,6 +124,18 @@ export function Sidebar({ inert, collapsed }: { inert: boolean; collapsed: boole
         </button>
       </div>
     </nav>
+  );
+}
+
+function ArchivedTitle() {
+  const { sessions } = useApp();
+  return (
+    <div className={styles.listTitle}>
+      <h2>Archived chats</h2>
+      <Button small onClick={() => sessions.showArchived(false)}>
+        Back to chats
+      </Button>
+    </div>
   );
 }
 
@@ -316,6 +328,8 @@ const SessionRow = memo(function SessionRow({ session, current, unsent, selected
       </li>
     );
   }
+  const tags = session.tags.map((tag) => `#${tag}`).join(" ");
+  const excerpt = session.match?.excerpt;
   return (
     <li className={classNames(styles.session, current && styles.current)} {...dragged(session.id)}>
       <Link href={chatAddress(session)} aria-current={current ? "page" : undefined}>
@@ -325,14 +339,12 @@ const SessionRow = memo(function SessionRow({ session, current, unsent, selected
           {unsent && <span className={styles.mark}>Unsent</span>}
         </span>
         <SourceBadge session={session} />
-        {session.match?.excerpt && (
+        {excerpt && excerpt !== `${session.title} ${tags}` && (
           <span className={styles.excerpt}>
-            <Highlighted text={withoutMarkdown(session.match.excerpt)} excerpt />
+            <Highlighted text={withoutMarkdown(excerpt)} excerpt />
           </span>
         )}
-        {session.tags.length > 0 && (
-          <span className={styles.tags}>{session.tags.map((tag) => `#${tag}`).join(" ")}</span>
-        )}
+        {tags && <span className={styles.tags}>{tags}</span>}
       </Link>
       {session.active_run_status === "waiting" ? (
         <span

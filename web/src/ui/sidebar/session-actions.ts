@@ -1,9 +1,11 @@
 // Actions on a whole chat, from its menu and from the command palette.
 
+import type { Api } from "../../core/api.ts";
+import type { MemoryStatusResponse, SettingsResponse } from "../../core/api-types.ts";
 import type { App } from "../../core/app.ts";
 import type { Session } from "../../core/types.ts";
-import { askText } from "../dialogs.ts";
-import { withoutRoot } from "../root-path.ts";
+import { askConfirmation, askText } from "../dialogs.ts";
+import { withoutRoot, withRoot } from "../root-path.ts";
 import { navigate } from "../router.tsx";
 
 export async function renameChat({ sessions }: App, { id, title }: Session): Promise<void> {
@@ -35,6 +37,39 @@ export function deleteChats(app: App, sids: readonly string[], forgetMemories: b
     if (shown) navigate(`/c/${shown}`);
   };
   app.toasts.show(sids.length === 1 ? "Chat deleted" : `${sids.length} chats deleted`, { name: "Undo", run: undo });
+}
+
+/** Deletes a chat after a question, unless that is undone in the next seconds. */
+export async function deleteChat(app: App, { id, title }: Session): Promise<void> {
+  const hasMemories = await mayHaveMemories(app.api, id);
+  const { confirmed, optionChecked } = await askConfirmation(
+    title ? `Delete “${title}”?` : "Delete this chat?",
+    "Its messages and files are deleted, and shared links to it stop working. You can undo this for a few seconds.",
+    "Delete",
+    hasMemories ? "Also delete its memories" : undefined,
+  );
+  if (confirmed) deleteChats(app, [id], optionChecked);
+}
+
+/** Whether the chat has memories, or turns that are remembered before it is deleted. */
+async function mayHaveMemories(api: Api, sid: string): Promise<boolean> {
+  try {
+    if (!(await api.get<SettingsResponse>("/api/settings")).memory) return false;
+    const status = await api.get<MemoryStatusResponse>(`/api/sessions/${sid}/memory`);
+    return status.committed_turns + status.dirty_turns > 0;
+  } catch {
+    return false; // deleting it will hardly work either
+  }
+}
+
+/** The formats in which a chat can be saved, with their names. */
+export function exportActions(sid: string): readonly (readonly [name: string, run: () => void])[] {
+  const save = (format: string) => () => location.assign(withRoot(`/api/sessions/${sid}/export?format=${format}`));
+  return [
+    ["Export as Markdown", save("markdown")],
+    ["Export as HTML", save("html")],
+    ["Export as JSON Lines", save("json")],
+  ];
 }
 
 /** Archives a chat, or takes it out of the archive. */

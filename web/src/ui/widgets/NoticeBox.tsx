@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { classNames } from "./class-names.ts";
-import { InlineCode } from "./InlineCode.tsx";
+import { Advice } from "./InlineCode.tsx";
 import styles from "./NoticeBox.module.css";
 import text from "./text.module.css";
 
@@ -18,7 +18,7 @@ export function NoticeBox({
 }) {
   return (
     <div className={classNames(styles.notice, styles[kind])} role="note" aria-label="Notice">
-      <p>{typeof content === "string" ? <InlineCode text={content} /> : content}</p>
+      <p>{typeof content === "string" ? <Advice text={content} /> : content}</p>
       {children && <div className={text.row}>{children}</div>}
     </div>
   );

@@ -17,6 +17,8 @@ export interface PickerItem {
   readonly selected?: boolean;
   /** Found by the server: it is shown whatever is typed. */
   readonly found?: boolean;
+  /** Shown only while something is typed, or only while nothing is; otherwise always. */
+  readonly when?: "searching" | "idle";
 }
 
 interface Props<T extends PickerItem> {
@@ -29,6 +31,7 @@ interface Props<T extends PickerItem> {
 }
 
 function matches(choice: PickerItem, query: string): boolean {
+  if (choice.when && choice.when !== (query.trim() ? "searching" : "idle")) return false;
   if (choice.found) return true;
   const searched = `${choice.name} ${choice.note ?? ""} ${choice.detail ?? ""} ${choice.group}`.toLowerCase();
   return query

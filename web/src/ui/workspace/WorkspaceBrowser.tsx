@@ -95,7 +95,7 @@ export function WorkspaceBrowser({ sid, directory, version }: { sid: string; dir
       <nav className={styles.crumbs} aria-label="Folder">
         <ol>
           <li>
-            <Crumb name="All files" isLast={base === "" && file === null} onClick={() => openDirectory("")} />
+            <Crumb name="Chat folder" isLast={base === "" && file === null} onClick={() => openDirectory("")} />
           </li>
           {breadcrumbs(file ?? base).map(({ name, path }) => (
             <li key={path}>

@@ -1,6 +1,6 @@
 // What a person does with files and folders. Nothing is overwritten; a deletion can be undone.
 
-import { errorMessage } from "../../core/api.ts";
+import { errorMessage, problemOf } from "../../core/api.ts";
 import type { TrashedItemResponse, WorkspaceEntryResponse } from "../../core/api-types.ts";
 import { escapeInvisible } from "../../core/invisible-characters.ts";
 import { joinPath, nameOf, parentOf, pathOfName, workspaceAddress } from "../../core/workspace.ts";
@@ -34,12 +34,12 @@ export function useFileActions(
       toasts.show(errorMessage(error));
     }
   };
-  const relocate = (entry: WorkspaceEntryResponse, to: string) =>
-    attempt(async () => {
-      const moved = await post("move", { path: entry.path, to });
-      moveDrafts(draftKey(sid, entry.path), draftKey(sid, moved.path));
-      onChanged(moved.path);
-    });
+  const relocate = async (entry: WorkspaceEntryResponse, to: string) => {
+    if (to === entry.path) return;
+    const moved = await post("move", { path: entry.path, to });
+    moveDrafts(draftKey(sid, entry.path), draftKey(sid, moved.path));
+    onChanged(moved.path);
+  };
   const restore = (item: TrashedItemResponse) =>
     attempt(async () => {
       const { path } = await post("restore", { id: item.id });
@@ -47,25 +47,32 @@ export function useFileActions(
     });
   return {
     async create(kind, folder) {
-      const name = await askText(kind === "file" ? "New file" : "New folder", "Name", "", false, "Create");
-      if (!name?.trim()) return;
-      await attempt(async () => {
+      const add = async (name: string) => {
         const { path } = await post("entries", { path: joinPath(folder, pathOfName(name.trim())), kind });
         onChanged(path);
         if (kind === "file") onCreated(path);
+      };
+      await askText(kind === "file" ? "New file" : "New folder", "Name", "", {
+        action: "Create",
+        attempt: (name) => problemOf(add(name)),
       });
     },
     async rename(entry) {
       const old = nameOf(entry.path);
-      const name = await askText("Rename", "Name", old, false, "Rename");
-      if (!name?.trim() || name === old) return;
-      await relocate(entry, joinPath(parentOf(entry.path), old.includes("%") ? name : pathOfName(name)));
+      const pathOf = (name: string) => joinPath(parentOf(entry.path), old.includes("%") ? name : pathOfName(name));
+      await askText("Rename", "Name", old, {
+        action: "Rename",
+        attempt: (name) => problemOf(relocate(entry, pathOf(name))),
+      });
     },
     async move(entry) {
       const label = "Folder (empty for the top)";
-      const folder = await askText(`Move ${escapeInvisible(entry.name)}`, label, parentOf(entry.path), false, "Move");
-      if (folder === null || folder === parentOf(entry.path)) return;
-      await relocate(entry, joinPath(folder.replace(/^\/+|\/+$/g, ""), nameOf(entry.path)));
+      const pathIn = (folder: string) => joinPath(folder.replace(/^\/+|\/+$/g, ""), nameOf(entry.path));
+      await askText(`Move ${escapeInvisible(entry.name)}`, label, parentOf(entry.path), {
+        action: "Move",
+        optional: true,
+        attempt: (folder) => problemOf(relocate(entry, pathIn(folder))),
+      });
     },
     async remove(entry) {
       const drafts = draftsBelow(draftKey(sid, entry.path));
