@@ -50,4 +50,6 @@ class WorkspaceDirectories:
         except FileNotFoundError:
             return
         for directory in found:
-            SessionTrash(directory).expire(now)
+            trash = SessionTrash(directory)
+            trash.recover(self.data_dir)
+            trash.expire(now)

@@ -13,6 +13,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final, Literal
 
 from holdfast.core.errors import (
@@ -216,6 +217,15 @@ def describe(tree: WorkspaceTree, parent: int, names: Names) -> WorkspaceEntry:
     if found is None:
         raise PathNotFoundError(escape_path(names))  # taken away again at once
     return found
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes names durable that were added to it."""
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @contextmanager
