@@ -3,10 +3,11 @@
 import asyncio
 import itertools
 import resource
+import select
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from holdfast.server.body_limits import limit_body
 from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
 from holdfast.server.downloads import Download
 from holdfast.server.event_loop import ServerEventLoop
+from holdfast.server.send_queue import queued_bytes
 from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -317,6 +319,24 @@ async def test_a_client_that_reads_slowly_gets_its_response(connection: bytes) -
             await asyncio.sleep(0.025)
         assert await reader.read() == b""
         assert time.monotonic() - began > 0.6
+
+
+def test_a_client_that_takes_little_makes_progress() -> None:
+    """What it has taken counts long before the kernel lets the server write more."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+        client.connect(listener.getsockname())
+        server, _ = listener.accept()
+        with server:
+            server.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    server.send(LARGE)
+            full = queued_bytes(server)
+            while queued_bytes(server) == full:
+                assert client.recv(4096)
+            assert select.select([], [server], [], 0)[1] == []
+    assert queued_bytes(server) == 0
 
 
 @pytest.mark.anyio

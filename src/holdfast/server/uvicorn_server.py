@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from holdfast.server.connection_limits import ConnectionLimits, network_of, raise_file_limit
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.peer_user import ESTABLISHED, find_peer_user
+from holdfast.server.send_queue import queued_bytes
 
 _MAX_HEAD: Final = 64 * 1024
 _MAX_HEADERS: Final = 100
@@ -234,14 +235,18 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _expect_progress(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(self._limits.write_deadline, self._check_progress, unsent)
+        self._write_timer = self.loop.call_later(self._limits.write_deadline, self._check_progress, self._untaken)
 
     def _check_progress(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+        if self._untaken < before:
             self._expect_progress()
         else:
             self._abort()
+
+    @property
+    def _untaken(self) -> int:
+        """Bytes that the client has not taken; none are added while writing is paused."""
+        return self.transport.get_write_buffer_size() + queued_bytes(self.transport.get_extra_info("socket"))
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:
