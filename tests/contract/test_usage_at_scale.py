@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from holdfast.core.events import Usage
-from holdfast.core.ids import LOCAL
+from holdfast.core.ids import LOCAL, SessionId
 from holdfast.ports.store import UsageGrouping, UsageQuery
 from holdfast.storage.in_memory import InMemoryStore
 from holdfast.storage.sql.tables import RUNS
@@ -54,6 +54,18 @@ async def test_sums_read_no_rows_of_runs() -> None:
         (sums,) = [each for each in statements if " runs " in each]
         plan = [step for *_, step in store._db.execute(f"EXPLAIN QUERY PLAN {sums}") if " runs " in step]
         assert plan == ["SEARCH runs USING COVERING INDEX runs_used (owner=? AND ended_at>? AND ended_at<?)"]
+
+
+async def test_sums_of_a_session_read_its_runs_alone() -> None:
+    """The usage of a chat is shown with every answer, so it must not slow down with the number of chats."""
+    store = InMemoryStore(FakeClock())
+    statements: list[str] = []
+    store._db.set_trace_callback(statements.append)
+    await store.read(lambda tx: tx.usage(UsageQuery(LOCAL, 0.0, 1e12, session_id=SessionId("ses_1"))))
+    store._db.set_trace_callback(None)
+    (sums,) = [each for each in statements if " runs " in each]
+    plan = [step for *_, step in store._db.execute(f"EXPLAIN QUERY PLAN {sums}") if " runs " in step]
+    assert plan == ["SEARCH runs USING INDEX runs_of_session (session_id=?)"]
 
 
 async def test_erased_runs_take_a_row_per_quarter_of_an_hour_and_not_one_each() -> None:

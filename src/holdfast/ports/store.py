@@ -93,7 +93,7 @@ class UsageQuery:
     until: float  # Runs that ended at this moment are left out
     by: UsageGrouping = "model"
     utc_offset: float = 0.0  # Seconds that the time zone of the days is ahead of UTC
-    session_id: SessionId | None = None  # Only its runs, without those that were erased
+    session_id: SessionId | None = None  # Only its runs, whoever its owner is, without those that were erased
 
 
 @dataclass(frozen=True, slots=True)

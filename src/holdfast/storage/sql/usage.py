@@ -53,7 +53,9 @@ class SqlUsageRows(Statements):
         day = self._db.whole("(ended_at + ?) / 86400")
         of_run: Mapping[UsageGrouping, str] = {"day": day, "model": _MODEL, "project": _PROJECT}
         of_erased: Mapping[UsageGrouping, str] = {"day": day, "model": "model", "project": "project"}
-        where = "owner = ? AND ended_at >= ? AND ended_at < ?"
+        # Of one session without the owner, or an index of all runs of the owner would be read.
+        whose, value = ("owner", query.owner) if query.session_id is None else ("session_id", query.session_id)
+        where = f"{whose} = ? AND ended_at >= ? AND ended_at < ?"
         unbilled = "CASE WHEN cost IS NULL THEN {} ELSE 0 END".format
         counts = ("runs", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
         totals = ", ".join(_total(self._db, name) for name in counts)
@@ -68,13 +70,12 @@ class SqlUsageRows(Statements):
             UNION ALL SELECT {of_erased[query.by]}, model, runs, {", ".join(_NUMBERS)}, seconds
             FROM erased_usage WHERE {where}
         """
-        values: list[Any] = [query.owner, query.since, query.until]
+        values: list[Any] = [value, query.since, query.until]
         if query.by == "day":
             values = [query.utc_offset, *values]
+        found = runs
         if query.session_id is None:
             found, values = runs + erased, [*values, *values]
-        else:
-            found, values = f"{runs} AND session_id = ?", [*values, query.session_id]
         sql = f"""
             SELECT key, model, {totals}, coalesce(sum(cost), 0), {missing}, sum(seconds)
             FROM ({found}) AS used GROUP BY key, model
