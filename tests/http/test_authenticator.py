@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.config import LOGIN_IDLE_DAYS
 from holdfast.core.errors import DrainingError, NotAllowedError, ReauthenticationRequiredError
 from holdfast.ports.keyring import Keyring
+from holdfast.push.web_push import WebPush
 from holdfast.server.authenticator import (
     BROWSER_COOKIE,
     COOKIE,
@@ -76,6 +77,21 @@ async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
     assert await logged_in(Authenticator(keys, clock, password="correct horse"), cookie)
     clock.advance(DAY)
     assert not await logged_in(authenticator, cookie)
+
+
+@pytest.mark.anyio
+async def test_a_login_that_has_expired_is_removed(tmp_path: Path) -> None:
+    """Also if no other one is left: its device is not notified any more."""
+    clock, keys = FakeClock(), KeyFile(tmp_path)
+    authenticator = Authenticator(keys, clock, password="correct horse", idle_days=1.0)
+    await authenticator.log_in("Firefox", "::1")
+    (login,) = keys.read().logins
+    push = WebPush(keys, clock, "mailto:me@example.org")
+    assert push.accepts_credential(login.id)
+    clock.advance(DAY + 1)
+    await authenticator.save_uses()
+    assert keys.read().logins == ()
+    assert not push.accepts_credential(login.id)
 
 
 @pytest.mark.anyio

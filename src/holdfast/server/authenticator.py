@@ -182,10 +182,13 @@ class Authenticator:
                 log.warning("the last use of logins could not be saved: %s", error)
 
     async def save_uses(self) -> None:
-        """Also removes logins that have expired. Writes only if a saved time is too old to judge an idle login by."""
+        """Also removes logins that have expired, whose devices get no more notifications then. Writes only if there are
+        any, or a saved time is too old to judge an idle login by."""
         ring, now = self.keys.read(), self.clock.now()
         saved_often_enough = min(10 * _SAVE_EVERY, self._idle / 10)
-        if all(self._last_use(login) - login.used_at < saved_often_enough for login in self._valid(ring.logins, now)):
+        valid = self._valid(ring.logins, now)
+        is_saved = all(self._last_use(login) - login.used_at < saved_often_enough for login in valid)
+        if is_saved and len(valid) == len(ring.logins):
             return
 
         def save(ring: Keyring) -> Keyring:

@@ -24,15 +24,22 @@ _KINDS: Final[dict[str, PushKind]] = {"complete": "done", "failed": "failed", "i
 
 
 def note_end(tx: Tx, run: Run, session: Session) -> None:
-    """A run of the session has ended. An attached run has a client that is connected, and programs ask for theirs."""
+    """A run of the session has ended."""
     kind = _KINDS.get(run.status)
-    is_shown = session.deleted_at is None and session.is_kept and not session.is_from_api
-    if kind is not None and run.lifetime == "detached" and is_shown:
+    if kind is not None and _is_news(run, session):
         tx.add_push(kind, run.id, run)
 
 
 def note_question(tx: Tx, run: Run, aid: ApprovalId) -> None:
-    tx.add_push("approval", aid, run)
+    session = tx.session(run.session_id)
+    if session is not None and _is_news(run, session):
+        tx.add_push("approval", aid, run)
+
+
+def _is_news(run: Run, session: Session) -> bool:
+    """An attached run has a client that is connected, and programs ask for theirs."""
+    is_shown = session.deleted_at is None and session.is_kept and not session.is_from_api
+    return run.lifetime == "detached" and is_shown
 
 
 @dataclass(frozen=True, slots=True)
