@@ -53,6 +53,7 @@ class Server:
     port: int
     release: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    evictable: asyncio.Event = field(default_factory=asyncio.Event)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -90,7 +91,10 @@ async def serving(limits: ConnectionLimits, keep_alive: float = 75.0) -> AsyncIt
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path = Request(scope).url.path
-        if path == "/wait":
+        if path == "/evictable":
+            scope["extensions"]["holdfast.make_evictable"]()
+            server.evictable.set()
+        if path in ("/wait", "/evictable"):
             await server.release.wait()
         names = b", ".join(name for name, _ in scope["headers"])
         response: Response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
@@ -284,6 +288,21 @@ async def test_idle_connections_make_room_and_running_requests_do_not() -> None:
         server.release.set()
         for reader, _ in [*busy, (third, writer)]:
             assert b"200" in await reader.readuntil(b"ok")
+
+
+@pytest.mark.anyio
+async def test_requests_that_may_wait_for_long_make_room_for_others() -> None:
+    """Logins that wait for their turn, which anybody can send, do not take all connections: the oldest is closed."""
+    async with serving(ConnectionLimits(2)) as server:
+        waiting = []
+        for _ in range(2):
+            waiting.append(await server.connect(b"GET /evictable HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            await server.evictable.wait()
+            server.evictable.clear()
+        assert await server.status(GET + b"Connection: close\r\n\r\n") == 200
+        assert await waiting[0][0].read() == b""
+        server.release.set()
+        assert b"200" in await waiting[1][0].readuntil(b"ok")
 
 
 @pytest.mark.anyio

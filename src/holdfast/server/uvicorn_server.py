@@ -51,10 +51,11 @@ class HttpProtocol(HttpToolsProtocol):
     """Limits the size and the time of a request's head, the time in which a client takes a part of a response, and the
     number of connections. Ignores `Upgrade`.
 
-    Adds four ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
+    Adds five ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
     `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None; while one is set, the
-    rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end."""
+    rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end.
+    `holdfast.make_evictable` lets this request make room for others as an idle connection does."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
     __slots__ = (
@@ -148,6 +149,7 @@ class HttpProtocol(HttpToolsProtocol):
             "holdfast.write": self._write,
             "holdfast.on_disconnect": self._call_on_disconnect,
             "holdfast.peer_user": self._find_peer_user,
+            "holdfast.make_evictable": self._make_evictable,
         }
         self.scope["extensions"] = extensions
 
@@ -217,6 +219,10 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _note_idle(self) -> None:
         if not self._has_request and not self.flow.write_paused and not self.transport.is_closing():
+            self._limits.idle(self)
+
+    def _make_evictable(self) -> None:
+        if not self.transport.is_closing():
             self._limits.idle(self)
 
     def _expect_head(self) -> None:
