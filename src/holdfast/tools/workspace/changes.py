@@ -70,6 +70,7 @@ def save_text(
             written = _write(parent, data, None, reserve)
             with _discarded(parent, _SAVING):
                 _require_same(parent, _SAVING, written, shown)
+                tree.require_wanted(shown)
                 place(parent, _SAVING, parent, names[-1], shown)
         else:
             before = _open_version(tree, parent, names, etag)
@@ -81,6 +82,7 @@ def save_text(
             with _discarded(parent, _SAVING):
                 _require_same(parent, _SAVING, written, shown)
                 _require_version(tree, parent, names, etag)  # once more: the disk may have taken its time
+                tree.require_wanted(shown)
                 os.rename(_SAVING, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
         return content.read_file_info(tree, names)
@@ -89,6 +91,7 @@ def save_text(
 def create_entry(tree: WorkspaceTree, names: Names, kind: Literal["directory", "file"]) -> WorkspaceEntry:
     shown = escape_path(names)
     with tree.parent(names) as parent, refusals(shown):
+        tree.require_wanted(shown)
         try:
             if kind == "directory":
                 os.mkdir(names[-1], 0o755, dir_fd=parent)
@@ -106,6 +109,7 @@ def move_entry(tree: WorkspaceTree, names: Names, to: Names) -> WorkspaceEntry:
         raise PathNotChangedError(shown, "a folder cannot be moved into itself")
     with tree.parent(names) as source, tree.parent(to) as parent, refusals(shown):
         require_movable(tree, source, names)
+        tree.require_wanted(shown)
         place(source, names[-1], parent, to[-1], target)
         os.fsync(parent)
         os.fsync(source)

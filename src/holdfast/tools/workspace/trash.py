@@ -58,6 +58,7 @@ class SessionTrash:
             create_private_directory(own)
             try:
                 _write_info(own, _Info(item, str(tree.root), tree.own))
+                tree.require_wanted(shown)
                 fd = os.open(own, _DIRECTORY)
                 try:
                     take_away(parent, names[-1], fd, _ITEM, shown, reserve, _moving(own))
@@ -87,6 +88,7 @@ class SessionTrash:
         fd = os.open(own, _DIRECTORY)
         try:
             with tree.parent(names) as parent, refusals(item.path):
+                tree.require_wanted(item.path)
                 bring_back(fd, _ITEM, parent, names[-1], item.path, reserve, _moving(own))
                 os.fsync(parent)
                 entry = describe(tree, parent, names)
