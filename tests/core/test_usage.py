@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.costs import Price, own_prices, prices_to_json
+from holdfast.core.events import Usage, add_usage
 from holdfast.core.parts import Json
 from holdfast.core.usage import UsageSum, total_of, totals_by_key
 
@@ -15,6 +16,12 @@ UNBILLED = UsageSum("b", "n", 1, 2_000_000, 1_000_000, 500_000, 0, 0.0, 2_000_00
 def test_a_reported_cost_is_not_estimated_again() -> None:
     total = total_of([REPORTED], lambda _: Price(1e6, 1e6))
     assert (total.cost, total.estimated_cost, total.unpriced_tokens) == (0.5, 0.0, 0)
+
+
+def test_no_more_tokens_are_cached_than_were_sent() -> None:
+    """A report that says so does not make the input of other runs free."""
+    assert Usage(10, 5, None, 999_999).cached_tokens == 10
+    assert add_usage(Usage(1000, 0, None, 0), Usage(10, 0, None, 50)) == Usage(1010, 0, None, 10)
 
 
 def test_cached_tokens_have_their_own_price() -> None:

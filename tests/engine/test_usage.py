@@ -1,6 +1,6 @@
 """Usage by day, model and project, and budgets that warn or refuse."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -19,11 +19,16 @@ from holdfast.core.parts import TextPart
 from holdfast.core.run import Recovery, Run
 from holdfast.core.session import Session
 from holdfast.core.transcript import Transcript
+from holdfast.engine.earlier_usage import EarlierUsage
 from holdfast.engine.transactions.accept import RunOptions
+from holdfast.engine.transactions.budgets import NotSummedError, OwnerPeriod
 from holdfast.engine.usage import MAX_PRICES
 from holdfast.ports.prices import PricesNotLoadedError
+from holdfast.ports.store import Tx
+from holdfast.storage.in_memory import InMemoryStore
 from holdfast.storage.sql.tables import RUNS
 from holdfast.testing.contracts import samples
+from holdfast.testing.fakes import FakeClock
 from tests.harness import AnyWorld, Running, World, running
 from tests.storage_interceptors import GUARD, Tap
 
@@ -441,3 +446,21 @@ async def test_budgets_with_an_unknown_time_zone_count_in_utc_and_say_so(memory:
         assert (report.period.time_zone, report.total.tokens) == ("UTC", 1000)
         await it.engine.usage.add_budget(replace(REFUSE, limit=5000.0))
         assert (await it.engine.usage.budgets())[0].time_zone == "Nowhere/Land"
+
+
+async def test_what_is_forgotten_while_it_is_summed_is_summed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is settled into the past while a period is read is missing in what was read."""
+    store = InMemoryStore(FakeClock())
+    earlier, period, read = EarlierUsage(store), OwnerPeriod(LOCAL, 0.0), store.read
+
+    async def read_and_forget(work: Callable[[Tx], Any]) -> Any:
+        found = await read(work)
+        earlier.forget(LOCAL)
+        return found
+
+    with monkeypatch.context() as late:
+        late.setattr(store, "read", read_and_forget)
+        await earlier.load(NotSummedError([period]))
+    assert period not in earlier.known
+    await earlier.load(NotSummedError([period]))
+    assert period in earlier.known

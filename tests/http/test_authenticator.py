@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.config import LOGIN_IDLE_DAYS
 from holdfast.core.errors import DrainingError, NotAllowedError, ReauthenticationRequiredError
 from holdfast.ports.keyring import DAY, LOGIN_DAYS, Keyring
+from holdfast.push.web_push import WebPush
 from holdfast.server.authenticator import (
     BROWSER_COOKIE,
     COOKIE,
@@ -75,14 +76,18 @@ async def test_a_login_that_is_used_lasts_for_its_days(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_an_expired_login_is_removed(tmp_path: Path) -> None:
-    """Also if no other login is valid or was used."""
+async def test_a_login_that_has_expired_is_removed(tmp_path: Path) -> None:
+    """Also if no other one is left: its device is not notified any more."""
     clock, keys = FakeClock(), KeyFile(tmp_path)
-    authenticator = Authenticator(keys, clock, password="correct horse")
+    authenticator = Authenticator(keys, clock, password="correct horse", idle_days=1.0)
     await authenticator.log_in("Firefox", "::1")
-    clock.advance(LOGIN_IDLE_DAYS * DAY + 1)
+    (login,) = keys.read().logins
+    push = WebPush(keys, clock, "mailto:me@example.org", login_idle=DAY)
+    assert push.accepts_credential(login.id)
+    clock.advance(DAY + 1)
     await authenticator.save_uses()
     assert keys.read().logins == ()
+    assert not push.accepts_credential(login.id)
 
 
 @pytest.mark.anyio

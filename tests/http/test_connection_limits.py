@@ -3,10 +3,11 @@
 import asyncio
 import itertools
 import resource
+import select
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from holdfast.server.client_address import network_of
 from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
 from holdfast.server.downloads import Download
 from holdfast.server.event_loop import ServerEventLoop
+from holdfast.server.send_queue import queued_bytes
 from holdfast.storage.key_file import KeyFile
 from tests.http.client import Served
 from tests.http.conftest import Start
@@ -52,6 +54,7 @@ class Server:
     port: int
     release: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    evictable: asyncio.Event = field(default_factory=asyncio.Event)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -89,7 +92,10 @@ async def serving(limits: ConnectionLimits, keep_alive: float = 75.0) -> AsyncIt
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path = Request(scope).url.path
-        if path == "/wait":
+        if path == "/evictable":
+            scope["extensions"]["holdfast.make_evictable"]()
+            server.evictable.set()
+        if path in ("/wait", "/evictable"):
             await server.release.wait()
         names = b", ".join(name for name, _ in scope["headers"])
         response: Response = Download(chunks(), "file", {}) if path == "/endless" else PlainTextResponse("ok")
@@ -327,6 +333,21 @@ async def test_idle_connections_make_room_and_running_requests_do_not() -> None:
 
 
 @pytest.mark.anyio
+async def test_requests_that_may_wait_for_long_make_room_for_others() -> None:
+    """Logins that wait for their turn, which anybody can send, do not take all connections: the oldest is closed."""
+    async with serving(ConnectionLimits(2)) as server:
+        waiting = []
+        for _ in range(2):
+            waiting.append(await server.connect(b"GET /evictable HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            await server.evictable.wait()
+            server.evictable.clear()
+        assert await server.status(GET + b"Connection: close\r\n\r\n") == 200
+        assert await waiting[0][0].read() == b""
+        server.release.set()
+        assert b"200" in await waiting[1][0].readuntil(b"ok")
+
+
+@pytest.mark.anyio
 async def test_a_download_ends_when_its_client_is_gone() -> None:
     """Otherwise every export that is cancelled is still read to its end."""
     async with serving(ConnectionLimits(3)) as server:
@@ -359,6 +380,24 @@ async def test_a_client_that_reads_slowly_gets_its_response(connection: bytes) -
             await asyncio.sleep(0.025)
         assert await reader.read() == b""
         assert time.monotonic() - began > 0.6
+
+
+def test_a_client_that_takes_little_makes_progress() -> None:
+    """What it has taken counts long before the kernel lets the server write more."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+        client.connect(listener.getsockname())
+        server, _ = listener.accept()
+        with server:
+            server.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    server.send(LARGE)
+            full = queued_bytes(server)
+            while queued_bytes(server) == full:
+                assert client.recv(4096)
+            assert select.select([], [server], [], 0)[1] == []
+    assert queued_bytes(server) == 0
 
 
 @pytest.mark.anyio

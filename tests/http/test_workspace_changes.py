@@ -3,20 +3,26 @@ overwritten unseen, and nothing is lost."""
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import anyio
 import httpx
 import pytest
 
+from holdfast.app.session_workspaces import SessionWorkspaces
+from holdfast.app.workspace_editor import SessionWorkspaceEditor
 from holdfast.core.file_names import parse_path
+from holdfast.core.ids import LOCAL, SessionId
+from holdfast.core.session import Session
+from holdfast.tools.workspace import changes
 from tests.http.client import Served
 from tests.http.conftest import Start
-from tests.http.streams import until
+from tests.http.streams import GUARD, until
 from tests.http.test_workspace import HOSTILE, ODD_NAMES, OUTSIDE, Workspace, files, hostile
 
 __all__ = ["files", "hostile"]
@@ -564,3 +570,50 @@ def test_changes_are_logged(fresh: Served) -> None:
     restore(files, change(files, DELETE, "d.txt").json()["id"])
     for event in ("file saved", "file created", "file moved", "file uploaded", "file deleted", "file restored"):
         assert event in fresh.complaints, event
+
+
+# ---- slow disks ----
+
+
+@pytest.mark.parametrize("what", ["save", "upload"])
+def test_a_change_that_is_given_up_is_not_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """When the disk answers again, the file is as it was, and nothing is left open or behind."""
+    files = SessionWorkspaces(tmp_path, None, is_cluster=False)
+    editor = SessionWorkspaceEditor(files, lambda: 0.0, 0)
+    session, root = Session(SessionId("ses_x"), LOCAL, 0.0, 0.0), tmp_path / "workspaces" / "ses_x"
+    root.mkdir(parents=True)
+    (root / "a.txt").write_text("one")
+    hangs, answers = threading.Event(), threading.Event()
+    slow = "_require_version" if what == "save" else "exists"
+    real = getattr(changes, slow)
+
+    def hang(*arguments: Any) -> Any:
+        hangs.set()
+        answers.wait(GUARD)
+        return real(*arguments)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"new"
+
+    async def begin(etag: str) -> None:
+        await (editor.save(session, "a.txt", "two", etag) if what == "save" else editor.upload(session, "b", chunks()))
+
+    async def check() -> None:
+        etag = (await files.file(session, "a.txt")).etag
+        opened = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr(changes, slow, hang)
+        with anyio.fail_after(GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(begin, etag)
+                await anyio.to_thread.run_sync(hangs.wait, GUARD)
+                group.cancel_scope.cancel()
+            answers.set()
+            while files.threads.borrowed_tokens:
+                await anyio.lowlevel.checkpoint()
+        assert len(os.listdir("/proc/self/fd")) == opened
+
+    anyio.run(check)
+    assert os.listdir(root) == ["a.txt"]
+    assert (root / "a.txt").read_text() == "one"

@@ -1,7 +1,10 @@
 """The trash of a session: what is in it goes with time, and comes back from another disk."""
 
 import errno
+import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from holdfast.core.ids import SessionId
 from holdfast.tools.workspace import changes, content, transfer
 from holdfast.tools.workspace.trash import MAX_AGE, SessionTrash
 from holdfast.tools.workspace.tree import WorkspaceTree
+from tests.harness import GUARD
 
 NOW = 1_800_000_000.0
 
@@ -100,3 +104,74 @@ def test_from_another_disk_it_is_copied(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(os.listdir(root / "dir")) == ["fifo", "link", "sub"]
     assert os.listdir(root) == ["dir"]
     assert trash.items(NOW) == []
+
+
+KILLED = """
+import errno, os, sys
+from pathlib import Path
+from holdfast.tools.workspace import transfer
+from holdfast.tools.workspace.trash import SessionTrash
+from holdfast.tools.workspace.tree import WorkspaceTree
+from tests.harness import GUARD
+
+root, data, at = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+rename = os.rename
+
+def across(source, target, *, src_dir_fd, dst_dir_fd):
+    if not os.path.samestat(os.fstat(src_dir_fd), os.fstat(dst_dir_fd)):
+        raise OSError(errno.EXDEV, "another disk")
+    rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+def die(*_, **__):
+    os._exit(9)
+
+os.rename = across
+setattr(*((transfer.os, "read") if at == "copying" else (transfer.shutil, "rmtree")), die)
+SessionTrash(data / "trash" / "ses_1").put(WorkspaceTree(root, data, own=False), (b"dir",), 1.0, 0)
+"""
+
+
+@pytest.mark.parametrize("at", ["copying", "erasing the original"])
+def test_a_deletion_that_was_killed_loses_nothing(tmp_path: Path, at: str) -> None:
+    """X1: killed while it is copied to another disk, the folder is where it was; killed afterwards, it is in the
+    trash. One that is under way is left alone."""
+    root, data = Path(os.path.realpath(tmp_path)) / "work", tmp_path / "data"
+    (root / "dir").mkdir(parents=True)
+    (root / "dir" / "a.txt").write_text("precious")
+    killed = subprocess.run([sys.executable, "-c", KILLED, root, data, at], timeout=GUARD, check=False)
+    assert killed.returncode == 9
+    assert not (root / "dir").exists()
+    trash = session_trash(data, SessionId("ses_1"))
+    (own,) = trash.directory.iterdir()
+    with (own / "moving").open() as record:
+        fcntl.flock(record, fcntl.LOCK_EX)
+        WorkspaceDirectories(data).expire(NOW)
+        assert not (root / "dir").exists()
+    if at == "copying":
+        (root / "dir").write_text("taken meanwhile")
+    WorkspaceDirectories(data).expire(1.0)
+    found = sorted(os.listdir(root))
+    if at == "copying":
+        assert found == ["dir", "dir (restored)"]
+        assert (root / "dir (restored)" / "a.txt").read_text() == "precious"
+        assert trash.items(1.0) == []
+    else:
+        assert found == []
+        (item,) = trash.items(1.0)
+        trash.restore(WorkspaceTree(root, data, own=False), item.id, 0)
+        assert (root / "dir" / "a.txt").read_text() == "precious"
+
+
+def test_nothing_is_restored_into_another_directory(tmp_path: Path) -> None:
+    """After the chat has changed to another directory, the error names the one it was deleted in."""
+    here, there, data = tmp_path / "here", tmp_path / "there", tmp_path / "data"
+    for root in (here, there):
+        root.mkdir()
+    (here / "a.txt").write_text("a")
+    trash = session_trash(data, SessionId("ses_1"))
+    item = trash.put(tree(here, data), (b"a.txt",), NOW, 0)
+    with pytest.raises(PathNotChangedError, match=r"deleted in .*/here"):
+        trash.restore(tree(there, data), item.id, 0)
+    assert os.listdir(there) == []
+    trash.restore(tree(here, data), item.id, 0)
+    assert os.listdir(here) == ["a.txt"]

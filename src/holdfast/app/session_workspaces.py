@@ -20,6 +20,7 @@ from holdfast.core.errors import (
     InvalidInputError,
     PathRefusedError,
     QuotaExceededError,
+    WorkspaceTimeoutError,
     WorkspaceUnavailableError,
 )
 from holdfast.core.file_names import archive_name, parse_path
@@ -91,9 +92,16 @@ class SessionWorkspaces:
         return await self._open(*await self._directory(session))
 
     async def change(self, session: Session, path: str, work: Callable[[WorkspaceTree], T]) -> T:
-        """Does work on the session's tree in a thread. `path`: what its errors name."""
+        """Does work on the session's tree in a thread. `path`: what its errors name. If nobody waits for it any more,
+        the tree says so to what has not been changed yet (`WorkspaceTree.require_wanted`)."""
         tree = await self._tree(session)
-        return await self._run(lambda: work(tree), path)
+        try:
+            return await self._run(lambda: work(tree), path)
+        except WorkspaceTimeoutError as error:
+            reason = f"{error.reason}; the change may or may not have been made. Reload before retrying"
+            raise WorkspaceTimeoutError(reason) from None
+        finally:
+            tree.is_abandoned.set()
 
     async def entries(
         self, session: Session, path: str, *, hidden: bool, containing: str, limit: int, after: Position | None
@@ -168,7 +176,7 @@ class SessionWorkspaces:
             with anyio.fail_after(_SECONDS):
                 return await run_bounded(self.threads, work)
         except TimeoutError:
-            raise WorkspaceUnavailableError(f"the disk did not answer within {_SECONDS:.0f} seconds") from None
+            raise WorkspaceTimeoutError(f"did not answer within {_SECONDS:.0f} seconds") from None
         except OSError as error:
             raise PathRefusedError(path, reason_of(error)) from None
 

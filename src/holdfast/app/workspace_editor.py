@@ -2,7 +2,7 @@
 `session_workspaces`. What may be changed: `tools.workspace.changes`; the trash: `tools.workspace.trash`."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
@@ -18,6 +18,7 @@ from holdfast.core.session import Session
 from holdfast.ports.workspace import TrashedItem, WorkspaceEntry, WorkspaceFile
 from holdfast.tools.workspace import changes
 from holdfast.tools.workspace.trash import SessionTrash
+from holdfast.tools.workspace.tree import Names, WorkspaceTree
 
 _UPLOADS: Final = 4  # At the same time
 _CHUNK: Final = 1024 * 1024  # Bytes that are written at a time
@@ -48,13 +49,11 @@ class SessionWorkspaceEditor:
         return await self.files.change(session, path, lambda tree: changes.move_entry(tree, names, target))
 
     async def upload(self, session: Session, path: str, chunks: AsyncIterator[bytes]) -> WorkspaceEntry:
-        names = parse_path(path)
+        names, opened = parse_path(path), _OpenedUpload()
         with self._slot() as slot:
-            file = await self.files.change(
-                session, path, lambda tree: changes.WorkspaceUpload(tree, names, slot, self.reserve)
-            )
             threads = self.files.threads
             try:
+                file = await self.files.change(session, path, lambda tree: opened.open(tree, names, slot, self.reserve))
                 pending = bytearray()
                 async for chunk in chunks:
                     pending += chunk
@@ -64,8 +63,9 @@ class SessionWorkspaceEditor:
                 await to_thread.run_sync(file.write, bytes(pending), limiter=threads)
                 return await to_thread.run_sync(file.finish, limiter=threads)
             finally:
-                with anyio.CancelScope(shield=True):
-                    await to_thread.run_sync(file.close, limiter=threads)
+                if opened.is_open:  # otherwise no thread may be free
+                    with anyio.CancelScope(shield=True):
+                        await to_thread.run_sync(opened.close, limiter=threads)
 
     async def delete(self, session: Session, path: str) -> TrashedItem:
         names, trash = parse_path(path), self._trash(session)
@@ -94,3 +94,25 @@ class SessionWorkspaceEditor:
             yield slot
         finally:
             self.slots.add(slot)
+
+
+class _OpenedUpload:
+    """Closes an upload once, whether it was opened before nobody waited for it any more, or after."""
+
+    def __init__(self) -> None:
+        self._files: list[changes.WorkspaceUpload] = []
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._files)
+
+    def open(self, tree: WorkspaceTree, names: Names, slot: int, reserve: int) -> changes.WorkspaceUpload:
+        file = changes.WorkspaceUpload(tree, names, slot, reserve)
+        self._files.append(file)
+        if tree.is_abandoned.is_set():
+            self.close()
+        return file
+
+    def close(self) -> None:
+        with suppress(IndexError):  # closed already, or not opened
+            self._files.pop().close()

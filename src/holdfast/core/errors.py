@@ -80,6 +80,13 @@ class WorkspaceUnavailableError(HoldfastError):
     reason: str
 
 
+class WorkspaceTimeoutError(WorkspaceUnavailableError):
+    """The disk took too long. A change may or may not have been made."""
+
+    code = "workspace-timeout"
+    template = "The disk with the files of this chat {reason}."
+
+
 class PathNotFoundError(HoldfastError):
     code = "path-not-found"
     template = "There is no {path!r} in the workspace. It may have been moved or deleted."

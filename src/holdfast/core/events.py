@@ -199,6 +199,11 @@ class Usage:
     cached_tokens: int | None = None  # Of the input tokens, those that the provider had cached
     reasoning_tokens: int | None = None  # Of the output tokens, those of reasoning
 
+    def __post_init__(self) -> None:
+        """A part is not more than the whole, whatever was reported: in a sum it would make other input free."""
+        if self.cached_tokens is not None and self.cached_tokens > self.input_tokens:
+            object.__setattr__(self, "cached_tokens", self.input_tokens)
+
 
 def add_usage(total: Usage | None, more: Usage | None) -> Usage | None:
     """The sum, or None if neither was reported. What only one of them reports is counted as zero in the other."""

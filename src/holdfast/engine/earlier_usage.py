@@ -25,6 +25,7 @@ class EarlierUsage:
         self._loading = anyio.Lock()
         self.known: Mapping[OwnerPeriod, SummedUsage] = MappingProxyType({})
         """Replaced and never changed, because transactions on other threads read it."""
+        self._forgotten = 0  # How often something was forgotten
 
     async def load(self, needed: NotSummedError) -> None:
         """Sum what is not known yet: once, for however many messages wait for it."""
@@ -33,11 +34,15 @@ class EarlierUsage:
             return {period: _advance(tx, period, self.known.get(period)) for period in needed.periods}
 
         async with self._loading:
+            forgotten = self._forgotten
             found = await self._store.read(work)
+            if forgotten != self._forgotten:
+                return  # what was read may lack a run; whoever needs it sums again
             newest = [*{**self.known, **found}.items()][-_MAX_PERIODS:]
             self.known = MappingProxyType(dict(newest))
 
     def forget(self, owner: OwnerId) -> None:
+        self._forgotten += 1
         self.known = MappingProxyType({period: known for period, known in self.known.items() if period.owner != owner})
 
 

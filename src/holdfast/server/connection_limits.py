@@ -25,7 +25,7 @@ class LimitedConnection(Protocol):
     @property
     def client_address(self) -> str | None: ...
     def refuse(self) -> None:
-        """Close the connection, which is idle."""
+        """Close the connection, which is idle or may be treated so."""
 
 
 @dataclass(slots=True)

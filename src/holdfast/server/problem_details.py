@@ -20,6 +20,7 @@ STATUS: Final[Mapping[type[e.HoldfastError], int]] = {
     e.PathNotFoundError: 404,
     e.PathRefusedError: 409,
     e.WorkspaceUnavailableError: 409,
+    e.WorkspaceTimeoutError: 504,
     e.SessionBusyError: 409,
     e.NotAllowedError: 409,
     e.KeyCancelledError: 409,

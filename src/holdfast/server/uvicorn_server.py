@@ -21,6 +21,7 @@ from holdfast.server.client_address import network_of
 from holdfast.server.connection_limits import ConnectionLimits, raise_file_limit
 from holdfast.server.event_loop import ServerEventLoop
 from holdfast.server.peer_user import ESTABLISHED, find_peer_user
+from holdfast.server.send_queue import queued_bytes
 
 _MAX_HEAD: Final = 64 * 1024
 _MAX_HEADERS: Final = 100
@@ -51,10 +52,11 @@ class HttpProtocol(HttpToolsProtocol):
     """Limits the size and the time of a request's head, the time in which a client takes a part of a response, and the
     number of connections. Ignores `Upgrade`.
 
-    Adds four ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
+    Adds five ASGI extensions. `holdfast.abort` drops the connection with its buffered data; closing would wait for a
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
     `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None; while one is set, the
-    rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end."""
+    rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end.
+    `holdfast.make_evictable` lets this request make room for others as an idle connection does."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
     __slots__ = (
@@ -148,6 +150,7 @@ class HttpProtocol(HttpToolsProtocol):
             "holdfast.write": self._write,
             "holdfast.on_disconnect": self._call_on_disconnect,
             "holdfast.peer_user": self._find_peer_user,
+            "holdfast.make_evictable": self._make_evictable,
         }
         self.scope["extensions"] = extensions
 
@@ -219,6 +222,10 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._has_request and not self.flow.write_paused and not self.transport.is_closing():
             self._limits.idle(self)
 
+    def _make_evictable(self) -> None:
+        if not self.transport.is_closing():
+            self._limits.idle(self)
+
     def _expect_head(self) -> None:
         self._received = self._parsed = 0
         self._head_timer = self.loop.call_later(self._limits.head_timeout, self._reject, HTTPStatus.REQUEST_TIMEOUT)
@@ -235,14 +242,18 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _expect_progress(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(self._limits.write_deadline, self._check_progress, unsent)
+        self._write_timer = self.loop.call_later(self._limits.write_deadline, self._check_progress, self._untaken)
 
     def _check_progress(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+        if self._untaken < before:
             self._expect_progress()
         else:
             self._abort()
+
+    @property
+    def _untaken(self) -> int:
+        """Bytes that the client has not taken; none are added while writing is paused."""
+        return self.transport.get_write_buffer_size() + queued_bytes(self.transport.get_extra_info("socket"))
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:

@@ -54,7 +54,9 @@ class WorkspaceDirectories:
 
     def expire(self, now: float) -> None:
         for directory in _directories(self.data_dir / TRASH):
-            SessionTrash(directory).expire(now)
+            trash = SessionTrash(directory)
+            trash.recover(self.data_dir)
+            trash.expire(now)
         for directory in _directories(self.data_dir / SNAPSHOTS):
             expire_snapshots(directory, now)
 

@@ -38,7 +38,11 @@ _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has l
 
 async def _check_password(api: ApiContext, request: Request, password: str) -> str:
     """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
-    after a pause. A client that disconnects gives up its place."""
+    after a pause. A client that disconnects gives up its place. While it waits, at the limit of connections others go
+    first: anybody can let many wait, and the login page repeats an attempt that broke off."""
+    make_evictable = request.scope.get("extensions", {}).get("holdfast.make_evictable")
+    if make_evictable is not None:
+        make_evictable()
     address, secure = request_address(request, api.trusted_proxies), is_https(request.headers)
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)

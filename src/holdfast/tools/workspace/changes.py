@@ -13,6 +13,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final, Literal
 
 from holdfast.core.errors import (
@@ -69,6 +70,7 @@ def save_text(
             written = _write(parent, data, None, reserve)
             with _discarded(parent, _SAVING):
                 _require_same(parent, _SAVING, written, shown)
+                tree.require_wanted(shown)
                 place(parent, _SAVING, parent, names[-1], shown)
         else:
             before = _open_version(tree, parent, names, etag)
@@ -80,6 +82,7 @@ def save_text(
             with _discarded(parent, _SAVING):
                 _require_same(parent, _SAVING, written, shown)
                 _require_version(tree, parent, names, etag)  # once more: the disk may have taken its time
+                tree.require_wanted(shown)
                 os.rename(_SAVING, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
         return content.read_file_info(tree, names)
@@ -88,6 +91,7 @@ def save_text(
 def create_entry(tree: WorkspaceTree, names: Names, kind: Literal["directory", "file"]) -> WorkspaceEntry:
     shown = escape_path(names)
     with tree.parent(names) as parent, refusals(shown):
+        tree.require_wanted(shown)
         try:
             if kind == "directory":
                 os.mkdir(names[-1], 0o755, dir_fd=parent)
@@ -105,6 +109,7 @@ def move_entry(tree: WorkspaceTree, names: Names, to: Names) -> WorkspaceEntry:
         raise PathNotChangedError(shown, "a folder cannot be moved into itself")
     with tree.parent(names) as source, tree.parent(to) as parent, refusals(shown):
         require_movable(tree, source, names)
+        tree.require_wanted(shown)
         place(source, names[-1], parent, to[-1], target)
         os.fsync(parent)
         os.fsync(source)
@@ -216,6 +221,15 @@ def describe(tree: WorkspaceTree, parent: int, names: Names) -> WorkspaceEntry:
     if found is None:
         raise PathNotFoundError(escape_path(names))  # taken away again at once
     return found
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes names durable that were added to it."""
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @contextmanager

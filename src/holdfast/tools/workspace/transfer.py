@@ -1,17 +1,18 @@
 """Moves a file or a directory between two directories that may be on different file systems. Nothing is overwritten."""
 
 import errno
+import fcntl
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
-from holdfast.core.errors import PathNotChangedError
+from holdfast.core.errors import PathExistsError, PathNotChangedError
 from holdfast.core.file_names import MAX_DEPTH
-from holdfast.tools.workspace.changes import place, require_space, write_all
+from holdfast.tools.workspace.changes import exists, place, require_space, sync_directory, write_all
 
 MAX_COPIED: Final = 256 * 1024**2
 """Bytes between two file systems, which take their time."""
@@ -22,29 +23,109 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
 
-def transfer(source: int, name: bytes, parent: int, target: bytes, shown: str, reserve: int) -> None:
-    """Raises PathExistsError. After any error it is where it was."""
+def take_away(source: int, name: bytes, parent: int, target: bytes, shown: str, reserve: int, moving: "Moving") -> None:
+    """Moves it. Raises PathExistsError; after any error it is where it was. Between two file systems it is renamed
+    first, so that no program writes to it by its name while it is copied; if the process dies meanwhile, `moving` says
+    so, and `resume` ends it."""
     try:
         place(source, name, parent, target, shown)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _copy_across(source, name, parent, target, _Copy(shown, reserve))
+        with moving.recorded():
+            os.rename(name, moving.aside, src_dir_fd=source, dst_dir_fd=source)
+            try:
+                _copy_to(source, moving.aside, parent, target, moving.copied, _Copy(shown, reserve))
+            except BaseException:
+                _put_back(source, moving.aside, name, shown)
+                moving.forget()
+                raise
+            _remove(source, moving.aside)
 
 
-def _copy_across(source: int, name: bytes, parent: int, target: bytes, copy: "_Copy") -> None:
-    """Renamed first, so that no program writes to it by its name while it is copied."""
-    token = secrets.token_hex(8).encode()
-    aside, copied = b".holdfast-moving-" + token, b".holdfast-copy-" + token
-    os.rename(name, aside, src_dir_fd=source, dst_dir_fd=source)
+def bring_back(
+    source: int, name: bytes, parent: int, target: bytes, shown: str, reserve: int, moving: "Moving"
+) -> None:
+    """Moves it, or copies it from another file system, where the caller erases it. Raises PathExistsError; after any
+    error it is where it was."""
     try:
-        copy.entry(source, aside, parent, copied, 0)
+        place(source, name, parent, target, shown)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy_to(source, name, parent, target, moving.copied, _Copy(shown, reserve))
+
+
+def resume(source: int, name: bytes, parent: int, target: bytes, shown: str, moving: "Moving") -> None:
+    """Ends what `take_away` began in a process that died: the copy is complete, or the original is put back."""
+    if exists(source, moving.aside):
+        if exists(parent, target):
+            _remove(source, moving.aside)
+        else:
+            _put_back(source, moving.aside, name, shown)
+    _remove(parent, moving.copied)
+
+
+class Moving:
+    """The names that one item has while it is moved between file systems, and a file that exists, locked, as long as
+    the move is under way: after a crash it is there without the lock."""
+
+    def __init__(self, record: Path, tid: str) -> None:
+        self.aside: Final = b".holdfast-moving-" + tid.encode()
+        self.copied: Final = b".holdfast-copy-" + tid.encode()
+        self._record = record
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        created = self._record.with_name("moving.tmp")
+        with created.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            created.replace(self._record)
+            sync_directory(self._record.parent)
+            yield
+            self.forget()
+
+    @property
+    def is_recorded(self) -> bool:
+        return self._record.exists()
+
+    def forget(self) -> None:
+        self._record.unlink(missing_ok=True)
+
+    @contextmanager
+    def interrupted(self) -> Iterator[bool]:
+        """Whether a move was begun that nobody goes on with. It is over afterwards, unless there is an error."""
+        try:
+            file = self._record.open("rb")
+        except FileNotFoundError:
+            yield False
+            return
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+            self.forget()
+
+
+def _copy_to(source: int, name: bytes, parent: int, target: bytes, copied: bytes, copy: "_Copy") -> None:
+    _remove(parent, copied)  # what a crash left
+    try:
+        copy.entry(source, name, parent, copied, 0)
         place(parent, copied, parent, target, copy.shown)
     except BaseException:
         _remove(parent, copied)
-        place(source, aside, source, name, copy.shown)
         raise
-    _remove(source, aside)
+
+
+def _put_back(source: int, aside: bytes, name: bytes, shown: str) -> None:
+    """Under its own name, or beside what has taken it meanwhile."""
+    try:
+        place(source, aside, source, name, shown)
+    except PathExistsError:
+        place(source, aside, source, name + b" (restored)", shown)
 
 
 class _Copy:

@@ -1,7 +1,8 @@
 """A session's trash: what a person deleted from its directory, in the server's data, for a limited time and size.
 
 An item is a directory `<id>` with `info.json` and, as `item`, what was deleted. It is moved there by name; between two
-file systems it is first renamed, so that nobody changes it any more, then copied (`transfer`).
+file systems it is first renamed, so that nobody changes it any more, then copied (`transfer`). If the process dies
+meanwhile, `recover` completes or undoes it.
 """
 
 import json
@@ -19,7 +20,7 @@ from holdfast.core.file_names import MAX_DEPTH, escape_path, parse_path
 from holdfast.ports.workspace import TrashedItem, WorkspaceEntry
 from holdfast.tools.workspace.changes import describe, refusals, require_movable
 from holdfast.tools.workspace.private_directory import create_private_directory, remove_directory
-from holdfast.tools.workspace.transfer import transfer
+from holdfast.tools.workspace.transfer import Moving, bring_back, resume, take_away
 from holdfast.tools.workspace.tree import Names, WorkspaceTree
 
 MAX_BYTES: Final = 1024**3  # Of all items of a session; older ones are erased
@@ -28,9 +29,19 @@ MAX_ENTRIES: Final = 100_000  # Files and folders of an item
 MAX_AGE: Final = 7 * 24 * 3600.0  # Seconds
 _ITEM: Final = b"item"
 _INFO: Final = "info.json"
+_MOVING: Final = "moving"  # Exists while it is moved here from another file system
 _MAX_INFO: Final = 64 * 1024
 _ID: Final = re.compile(r"[0-9a-f]{16}")
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """What is stored of an item."""
+
+    item: TrashedItem
+    root: str  # The directory that it was deleted in
+    own: bool  # Whether that is the session's own one, which moves with the data directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +57,16 @@ class SessionTrash:
             own = self.directory / item.id
             create_private_directory(own)
             try:
-                _write_info(own, item)
+                _write_info(own, _Info(item, str(tree.root), tree.own))
+                tree.require_wanted(shown)
                 fd = os.open(own, _DIRECTORY)
                 try:
-                    transfer(parent, names[-1], fd, _ITEM, shown, reserve)
+                    take_away(parent, names[-1], fd, _ITEM, shown, reserve, _moving(own))
                     os.fsync(fd)
                 finally:
                     os.close(fd)
             except BaseException:
-                if _read_info(own) is None:
+                if _read_item(own) is None and not _moving(own).is_recorded:
                     _remove(own)
                 raise
             os.fsync(parent)
@@ -66,15 +78,18 @@ class SessionTrash:
         return [item for item in self._stored() if now - item.deleted_at <= MAX_AGE][:MAX_ITEMS]
 
     def restore(self, tree: WorkspaceTree, tid: str, reserve: int) -> WorkspaceEntry:
+        self.recover(tree.private)
         own = self.directory / tid
-        item = _read_info(own) if _ID.fullmatch(tid) else None
+        item = _read_item(own) if _ID.fullmatch(tid) else None
         if item is None:
             raise NotFoundError("deleted file", tid)
+        _require_same_root(own, tree, item)
         names = parse_path(item.path)
         fd = os.open(own, _DIRECTORY)
         try:
             with tree.parent(names) as parent, refusals(item.path):
-                transfer(fd, _ITEM, parent, names[-1], item.path, reserve)
+                tree.require_wanted(item.path)
+                bring_back(fd, _ITEM, parent, names[-1], item.path, reserve, _moving(own))
                 os.fsync(parent)
                 entry = describe(tree, parent, names)
         finally:
@@ -95,8 +110,17 @@ class SessionTrash:
         """Erases what is too old. The time of the item's directory is that of the deletion."""
         for path in self._paths():
             with suppress(OSError):
-                if now - path.stat(follow_symlinks=False).st_mtime > MAX_AGE:
+                is_old = now - path.stat(follow_symlinks=False).st_mtime > MAX_AGE
+                if is_old and not _moving(path).is_recorded:
                     _remove(path)
+
+    def recover(self, data_dir: Path) -> None:
+        """Completes or undoes what a process that died was deleting. Where that is not possible now, it is tried again
+        by the next call."""
+        for own in self._paths():
+            with suppress(OSError, HoldfastError), _moving(own).interrupted() as is_interrupted:
+                if is_interrupted and (info := _read_info(own)) is not None:
+                    _recover(own, info, WorkspaceTree(Path(info.root), data_dir, info.own))
 
     def _make_room(self, now: float, keep: str) -> None:
         """Erases the oldest items that are too many, too large together, or too old. One that another call is about to
@@ -109,7 +133,7 @@ class SessionTrash:
                 _remove(self.directory / item.id)
 
     def _stored(self) -> list[TrashedItem]:
-        found = [item for path in self._paths() if (item := _read_info(path)) is not None]
+        found = [item for path in self._paths() if (item := _read_item(path)) is not None]
         return sorted(found, key=lambda item: item.deleted_at, reverse=True)
 
     def _paths(self) -> list[Path]:
@@ -152,24 +176,52 @@ def _kind(found: os.stat_result) -> Literal["directory", "file", "link"]:
     return "link" if stat.S_ISLNK(found.st_mode) else "file"
 
 
-def _write_info(own: Path, item: TrashedItem) -> None:
+def _moving(own: Path) -> Moving:
+    return Moving(own / _MOVING, own.name)
+
+
+def _recover(own: Path, info: _Info, tree: WorkspaceTree) -> None:
+    names = parse_path(info.item.path)
+    fd = os.open(own, _DIRECTORY)
+    try:
+        with tree.parent(names) as parent:
+            resume(parent, names[-1], fd, _ITEM, info.item.path, _moving(own))
+            os.fsync(parent)
+    finally:
+        os.close(fd)
+
+
+def _require_same_root(own: Path, tree: WorkspaceTree, item: TrashedItem) -> None:
+    info = _read_info(own)
+    if info is not None and (info.own, info.own or info.root) != (tree.own, tree.own or str(tree.root)):
+        where = "the chat's own directory" if info.own else info.root
+        why = f"it was deleted in {where}, and the chat works in another directory now"
+        raise PathNotChangedError(item.path, f"{why}; change back to that one to restore it")
+
+
+def _write_info(own: Path, info: _Info) -> None:
     with (own / _INFO).open("x", encoding="utf-8") as file:
-        json.dump(asdict(item), file)
+        json.dump({**asdict(info.item), "root": info.root, "own": info.own}, file)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _read_info(own: Path) -> TrashedItem | None:
-    """None: there is no such item, or a crash left it without content."""
+def _read_info(own: Path) -> _Info | None:
     try:
         with (own / _INFO).open(encoding="utf-8") as file:
             fields: dict[str, Any] = json.loads(file.read(_MAX_INFO))
-        os.stat(own / os.fsdecode(_ITEM), follow_symlinks=False)
+        root, is_own = str(fields.pop("root")), bool(fields.pop("own"))
         item = TrashedItem(**fields)
         parse_path(item.path)
-    except (OSError, ValueError, TypeError, HoldfastError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, HoldfastError):
         return None
-    return item
+    return _Info(item, root, is_own)
+
+
+def _read_item(own: Path) -> TrashedItem | None:
+    """None: there is no such item, or it is not, or no longer, complete."""
+    info = _read_info(own)
+    return info.item if info is not None and os.path.lexists(own / os.fsdecode(_ITEM)) else None
 
 
 def _remove(own: Path) -> None:

@@ -8,9 +8,10 @@ way leads to it.
 
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,12 @@ class WorkspaceTree:
     root: Path  # Without links
     private: Path  # The data directory
     own: bool  # Whether the root is the session's own directory, which is inside the private one
+    is_abandoned: threading.Event = field(default_factory=threading.Event)  # Nobody waits for the work on it any more
+
+    def require_wanted(self, shown: str) -> None:
+        """Called before each change: whoever asked for it has been told that it was given up."""
+        if self.is_abandoned.is_set():
+            raise PathNotChangedError(shown, "the disk is too slow; try again")
 
     @contextmanager
     def directory(self, names: Names) -> Iterator[int]:
