@@ -6,7 +6,7 @@ transport, inbox and pool stay as they are.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ class AgentConnection:
         self.used_at = 0.0
         self.session_id: str | None = None
         self.info: Mapping[str, Any] = {}  # The answer to `initialize`
-        self.usage_before: list[int] = [0, 0, 0, 0]
+        self.usage_before: Sequence[int] = [0, 0, 0, 0]  # As it was last reported
         self.cost_before = 0.0
         self.options = SessionOptions()
         self.announced_commands = anyio.Event()

@@ -21,7 +21,7 @@ class AgentProgram:
     cwd: Path | None = None  # None: the session's own workspace
     answer_within: float | None = None  # Seconds after which the program denies an unanswered question by itself
     adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
-    says_errors: bool = False  # Whether it reports a failure as an answer that begins with "Error: "
+    says_errors: bool = False  # Whether it ends a turn that failed like any other, only without usage
     install: str = ""  # How to get it
     package: str = ""  # On npm
 
