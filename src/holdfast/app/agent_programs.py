@@ -32,6 +32,7 @@ from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.workspace import WorkspaceOrigin
 from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.system import SystemClock
+from holdfast.tools.shell_sandbox import CommandRules
 
 _ENV_PREFIX: Final = "agent-env:"  # Before the agent's name, in the keyring
 _SETTING: Final = "agents"
@@ -98,6 +99,7 @@ class AppAgentPrograms:
         engine: EngineProxy,
         environment: Mapping[str, str],
         home: Path,
+        commands: CommandRules,
         limits: AcpLimits,
         gateway_limits: GatewayLimits,
     ) -> "AppAgentPrograms":
@@ -105,7 +107,7 @@ class AppAgentPrograms:
         return cls(
             agent_programs(config),
             frozenset(config.agents),
-            AgentPool(environment, limits),
+            AgentPool(environment, commands, limits),
             GatewayAgents.build(config, environment, gateway_limits),
             workspaces,
             directory_rules(config, home),
@@ -148,7 +150,8 @@ class AppAgentPrograms:
         return [*described, *await self.gateways.list()]
 
     def _describe(self, program: AgentProgram, editable: bool) -> AgentResponse:
-        missing = program.missing(self.pool.environment)
+        command = program.find(self.pool.environment)
+        missing = None if command is not None else program.missing
         problem = None if missing is not None else self.pool.problem(program)
         return AgentResponse(
             name=program.name,
@@ -157,7 +160,7 @@ class AppAgentPrograms:
             available=missing is None and problem is None,
             reason=missing or problem,
             test_failed=problem is not None,
-            command=[program.command, *program.args],
+            command=command or [program.command, *program.args],
             cwd=None if program.cwd is None else str(program.cwd),
             env=sorted(program.env),
             editable=editable,
