@@ -226,25 +226,31 @@ chromium:
 			apt-get install -qq -y --no-install-recommends chromium; }) >/dev/null 2>&1 || true; \
 	fi
 
-# The tests start their own PostgreSQL, Redis, nginx and bubblewrap from Debian's packages. policy-rc.d keeps the installation
-# from starting the services.
+# The tests start their own PostgreSQL, Redis, nginx, Caddy and bubblewrap from Debian's packages, and check the compose files with
+# Docker Compose. Not every system has a package of the last two. policy-rc.d keeps the installation from starting the services.
 servers:
-	@missing=; \
+	@missing=; more=; \
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$$missing nginx-light"; \
-	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing$$missing for the tests"; \
+	command -v caddy >/dev/null || more="$$more caddy"; \
+	command -v docker-compose >/dev/null || more="$$more docker-compose"; \
+	if [ -n "$$missing$$more" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing$$missing$$more for the tests"; \
 		mkdir -p /etc/postgresql-common; \
 		[ -e /etc/postgresql-common/createcluster.conf ] || \
 			echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf; \
 		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; \
 			chmod +x /usr/sbin/policy-rc.d; made=1; }; \
-		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-			-o Dpkg::Options::=--force-confold $$missing) >/dev/null 2>&1 && missing= || true; \
+		install() { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+			-o Dpkg::Options::=--force-confold "$$@" >/dev/null 2>&1; }; \
+		apt-get update -qq >/dev/null 2>&1 || true; \
+		[ -z "$$missing" ] || { install $$missing && missing=; } || true; \
+		for each in $$more; do install $$each && more="$${more/ $$each/}" || true; done; \
 		[ -z "$${made:-}" ] || rm -f /usr/sbin/policy-rc.d; \
 	fi; \
+	[ -z "$$more" ] || echo "Some tests of proxies and compose files are skipped. Missing:$$more" >&2; \
 	if [ -n "$$missing" ]; then \
 		echo "***" >&2; \
 		echo "*** NOT TESTED: storage on PostgreSQL and Redis, the cluster, or the sandbox. Missing:$$missing" >&2; \

@@ -4,6 +4,9 @@ They are installed in a directory of their own, because they are large and chang
 Node 22; with Node 20 it starts too."""
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +24,9 @@ PACKAGES: Final[Mapping[str, str]] = {
     "opencode-ai": "1.18.33",
 }
 _NOTE: Final = INSTALLED / ".installed"
+NPX_CACHE: Final = INSTALLED.parent / "npx"
+"""A cache of npm into which npx has downloaded `NPX_PACKAGE`, as for a person who has used it."""
+NPX_PACKAGE: Final = "@google/gemini-cli"
 
 
 def command(name: str) -> str:
@@ -41,6 +47,7 @@ def node_path() -> str:
 def main() -> int:
     wanted = json.dumps({"name": "adapters", "private": True, "dependencies": PACKAGES}, indent=2)
     if _NOTE.exists() and _NOTE.read_text() == wanted:
+        _run_npx()
         return 0
     print("Installing", ", ".join(f"{name} {version}" for name, version in PACKAGES.items()), flush=True)
     INSTALLED.mkdir(parents=True, exist_ok=True)
@@ -51,7 +58,21 @@ def main() -> int:
         print(f"*** NOT TESTED: the adapters could not be installed: {error}", file=sys.stderr)
         return 0
     _NOTE.write_text(wanted)
+    _run_npx()
     return 0
+
+
+def _run_npx() -> None:
+    npx = shutil.which("npx", path=node_path())
+    if npx is None or (NPX_CACHE / "_npx").exists():
+        return
+    environment = {
+        **os.environ,
+        "PATH": f"{node_path()}{os.pathsep}{os.environ['PATH']}",
+        "npm_config_cache": str(NPX_CACHE),
+    }
+    command = [npx, "--yes", f"{NPX_PACKAGE}@{PACKAGES[NPX_PACKAGE]}", "--version"]
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False, timeout=900)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class ScriptedProgram:
         mode = home / "mode"
         self._mode = mode.read_text() if mode.exists() else ""
         self._chosen: dict[str, Any] = {}
+        self._usage: Usage | None = None  # Of the turn so far
         self._announcing: asyncio.Future[None] | None = None
 
     def on_connect(self, conn: Any) -> None:
@@ -182,13 +183,13 @@ class ScriptedProgram:
         if not playing.done():
             playing.cancel()
             await self._client.session_update(session_id, update_agent_message_text("[late]"))
-            return PromptResponse(stop_reason="cancelled")
+            return PromptResponse(stop_reason="cancelled", usage=self._usage)
         stopping.cancel()
         return playing.result()
 
     async def _play(self, session_id: str, actions: list[dict[str, Any]]) -> PromptResponse:
         reason: Any = "end_turn"
-        usage = None
+        self._usage = Usage(total_tokens=0, input_tokens=0, output_tokens=0)
         for action in actions:
             match action:
                 case {"say": text}:
@@ -242,13 +243,15 @@ class ScriptedProgram:
                     await asyncio.to_thread(_wait_for, self._home / name)
                 case {"stop": stop}:
                     reason = stop
+                case {"usage": None}:
+                    self._usage = None
                 case {"usage": tokens}:
-                    usage = Usage(total_tokens=sum(tokens), input_tokens=tokens[0], output_tokens=tokens[1])
+                    self._usage = Usage(total_tokens=sum(tokens), input_tokens=tokens[0], output_tokens=tokens[1])
                 case {"hang": _}:
                     await asyncio.sleep(3600)
                 case _:
                     raise AssertionError(action)
-        return PromptResponse(stop_reason=reason, usage=usage)
+        return PromptResponse(stop_reason=reason, usage=self._usage)
 
     async def _call(self, session_id: str, method: str, params: dict[str, Any]) -> Any:
         """A client method, by its name in the package."""

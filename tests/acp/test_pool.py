@@ -16,6 +16,7 @@ from holdfast.agents.acp.pool import AgentPool
 from holdfast.agents.acp.program import AcpLimits, AgentProgram
 from holdfast.core.ids import SessionId
 from holdfast.ports.agent import AgentError
+from holdfast.tools.shell_sandbox import CommandRules, ShellSandbox
 from tests.acp.conftest import Program, open_session, play
 from tests.acp.test_hostile import PROGRAM
 from tests.acp.test_turns import turn
@@ -27,7 +28,7 @@ FIRST, SECOND, THIRD = (SessionId(f"ses_{name}") for name in ("first", "second",
 
 @asynccontextmanager
 async def running(limits: AcpLimits) -> AsyncIterator[AgentPool]:
-    pool = AgentPool({"PATH": os.environ["PATH"]}, limits)
+    pool = AgentPool({"PATH": os.environ["PATH"]}, CommandRules({}, ShellSandbox(mode="off")), limits)
     async with anyio.create_task_group() as tasks:
         await tasks.start(pool.run)
         try:

@@ -32,7 +32,8 @@ def test_a_missing_program_is_told_as_it_was_named(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path)}
 
     def missing(command: str) -> str | None:
-        return AgentProgram("a", command, install="Install it.").missing(environment)
+        program = AgentProgram("a", command, install="Install it.")
+        return None if program.find(environment) == [command] else program.missing
 
     assert missing("agent") == "agent was not found on the PATH. Install it."
     assert missing(str(file)) == f"There is no program at {file}."

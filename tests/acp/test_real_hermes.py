@@ -57,8 +57,21 @@ class ForHermes(Upstream):
         self.turns.append(body["messages"])
         last = body["messages"][-1]
         text = json.dumps(last.get("content"))
+        asked = json.dumps([message["content"] for message in body["messages"] if message["role"] == "user"][-1])
+        is_broken = "break down" in asked and "hello" not in asked  # Hermes adds the next prompt to one that failed
+        if is_broken and (last["role"] == "tool" or "at once" in asked):
+            return answers(400, {"error": {"message": "the scripted model is broken", "type": "invalid_request_error"}})
         if last["role"] == "tool":
             return says("The tool has run.")
+        if is_broken:
+            return calls(("call_1", "terminal", {"command": "echo looked"}), text="I look. ")
+        if "count" in text:
+            used = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+            return [
+                Head(),
+                *sse(delta(content="1"), delta(finish="stop"), {"choices": [], "usage": used}, "[DONE]"),
+                End(),
+            ]
         if "interrupted" in text:
             return says("And the rest.")
         if "hang" in text:
@@ -263,6 +276,43 @@ def test_a_call_that_nobody_answered_is_allowed_later(start: Start, model: ForHe
     assert tools[0]["result"] == f"{NO_ANSWER} You allowed it later."
     assert effects(served, sid) == ["ran"]
     assert "The user now allows it" in json.dumps(model.turns[-2])
+
+
+@pytest.mark.parametrize("point", ["at once", "after a tool"])
+def test_a_model_that_breaks_down_is_a_failed_run(start: Start, point: str) -> None:
+    """E4: Hermes ends such a turn like any other, with the reason as its answer if it has not said anything, or just
+    stops. The run has failed, keeps what was shown, and the next turn is answered."""
+    served = start()
+    sid = served.session(agent="hermes", title="A person's")
+    run = served.ended(served.begin(sid, f"break down {point}"))
+    assert (run["status"], run["error"]["code"]) == ("failed", "agent"), run
+    parts = served.answer(sid)["parts"]
+    if point == "at once":
+        assert "the scripted model is broken" in run["error"]["message"]
+    else:
+        assert "gave no reason" in run["error"]["message"]
+        assert [part["state"] for part in parts if part["type"] == "tool"] == ["done"]
+    assert served.ended(served.begin(sid, "say hello"))["status"] == "complete"
+    assert served.answer(sid)["parts"][0]["text"] == "Hello from the model."
+
+
+def test_each_turn_has_its_own_usage(start: Start) -> None:
+    """X4: Hermes adds up what it used, over its turns; the journal has the difference, also after a command of Hermes
+    and a new process."""
+    served = start()
+    sid = served.session(agent="hermes", title="A person's")
+
+    def tokens(text: str) -> tuple[str, int, int]:
+        run = served.ended(served.begin(sid, text))
+        usage = run["usage"] or {"input_tokens": 0, "output_tokens": 0}
+        return run["status"], usage["input_tokens"], usage["output_tokens"]
+
+    assert [tokens("count this") for _ in range(3)] == [("complete", 100, 10)] * 3
+    assert tokens("/help") == ("complete", 0, 0)
+    assert tokens("count this") == ("complete", 100, 10)
+    served.terminate()
+    served = start()
+    assert [tokens("count this") for _ in range(2)] == [("complete", 100, 10)] * 2
 
 
 def test_the_next_day(start: Start, home: Path, model: ForHermes) -> None:

@@ -13,6 +13,7 @@ from tests.chat.questions import asked, decide
 from tests.http.client import Served
 from tests.http.conftest import Start
 from tests.http.streams import until
+from tests.tools.test_shell_sandbox import needs_bubblewrap
 
 OPTIONS = [
     {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
@@ -452,6 +453,27 @@ def test_client_methods_stay_in_the_working_directory(start: Start, program: Pro
     assert results[7] == {"output": f"from {cwd}\n", "truncated": False, "exitStatus": {"exitCode": 3}}
     assert "signal" in results[10]
     assert "no such terminal" in results[12]["error"]
+
+
+@needs_bubblewrap
+def test_commands_of_a_program_follow_the_rules_of_the_shell(start: Start, program: Program) -> None:
+    """X5: the server's sandbox and `[shell]` settings hold for terminals, which have no keys of the program."""
+    environment = {"JAVA_HOME": "/java", "OPENAI_API_KEY": "sk-secret"}
+    section = {"env": {"AGENT_KEY": "s3cret"}}
+    served = start(section=section, environment=environment, shell={"sandbox": "required", "env": ["JAVA_HOME"]})
+    sid = open_session(served)
+    url = served.url.removeprefix("http://").replace(":", "/")
+    command = f"env; ls -A {served.data_dir}; bash -c 'exec 3<>/dev/tcp/{url}' && echo connected"
+    turn(
+        served,
+        sid,
+        {"call": "create_terminal", "params": {"command": command}},
+        {"call": "wait_for_terminal_exit", "params": {"terminal_id": "term_1"}},
+        {"call": "terminal_output", "params": {"terminal_id": "term_1"}},
+    )
+    output = program.lines("results")[-1]["output"]
+    assert "JAVA_HOME=/java\n" in output
+    assert not [hidden for hidden in ("KEY", "s3cret", "holdfast.db", "connected\n") if hidden in output]
 
 
 def test_agents_are_listed_and_tested(start: Start, program: Program) -> None:

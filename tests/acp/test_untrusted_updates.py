@@ -28,7 +28,7 @@ def test_an_impossible_cost_is_ignored(amount: object) -> None:
 def test_impossible_token_counts_are_ignored() -> None:
     """X5: what a program cannot have used is not stored, so that an export of the run can be imported again."""
     counts = {"inputTokens": 10**30, "outputTokens": True, "cachedReadTokens": 2**40, "thoughtTokens": -1}
-    usage, reported = turn_usage(counts, None, None)
+    usage, reported = turn_usage(counts, [0, 0, 0, 0], None, adds_up=False)
     assert reported == [0, 0, 2**40, 0]
     assert usage is not None
     assert json.loads(json.dumps([usage.input_tokens, usage.output_tokens, usage.cached_tokens])) == [0, 0, 2**40]

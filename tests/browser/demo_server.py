@@ -35,6 +35,7 @@ from holdfast.server.schemas.settings import (
     McpServerResponse,
     ToolResponse,
 )
+from holdfast.tools.shell_sandbox import CommandRules, ShellSandbox
 from tests.fork_server import write_line
 
 ANSWER: Final = """High water follows the moon, so the table needs **one phase a day**. I changed `tide()` to use it:
@@ -245,7 +246,8 @@ def build_agents(config: Config, keys: KeyringStore, engine: EngineProxy) -> Age
         return "house/atlas-large", 2146, 128_000
 
     environment, home = {"PATH": os.environ["PATH"]}, config.data_dir / "no-home"
-    programs = AppAgentPrograms.build(config, keys, engine, environment, home, AcpLimits(), GatewayLimits())
+    commands = CommandRules(environment, ShellSandbox(mode="off"))
+    programs = AppAgentPrograms.build(config, keys, engine, environment, home, commands, AcpLimits(), GatewayLimits())
 
     async def measure(sid: SessionId) -> tuple[str, int, int | None]:
         session = (await engine.engine.sessions.get(sid)).session

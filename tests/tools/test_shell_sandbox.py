@@ -92,6 +92,24 @@ async def test_files_outside_the_workspace_are_hidden_or_read_only(bench: Bench,
 
 
 @needs_bubblewrap
+async def test_a_workspace_around_hidden_files_does_not_show_them(shell: ShellTool, home: Path) -> None:
+    """X5: in a home directory, which people may choose for an agent, keys and the server's data stay hidden."""
+    data, project = home / "data", home / "project"
+    for directory in (data, project):
+        directory.mkdir()
+        (directory / "file").write_text("s3cret" if directory == data else "plain")
+    sandbox = ShellSandbox((data,), home)
+    command = f"cat {home}/.ssh/id {home}/.netrc {data}/file; cat ../notes file; echo x > made; echo y > ../made"
+    words, environment = await sandbox.wrap(["sh", "-c", command], home, {}, cwd=project, variables={"A": "b"})
+    assert environment == {}
+    done = await anyio.run_process(words, check=False, env=environment)
+    assert (done.stdout, (project / "made").read_text(), (home / "made").read_text()) == (b"plainplain", "x\n", "y\n")
+    words, _ = await sandbox.wrap(["sh", "-c", "echo $A; cat /proc/self/comm"], Path("/"), {}, variables={"A": "b"})
+    done = await anyio.run_process(words, env={})
+    assert done.stdout == b"b\ncat\n"
+
+
+@needs_bubblewrap
 @pytest.mark.parametrize(
     "name",
     [

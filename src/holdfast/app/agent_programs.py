@@ -35,6 +35,7 @@ from holdfast.ports.keyring import KeyringStore
 from holdfast.ports.workspace import WorkspaceOrigin
 from holdfast.server.schemas.agents import AgentOptionsResponse, AgentRequest, AgentResponse, AgentTestResponse
 from holdfast.system import SystemClock
+from holdfast.tools.shell_sandbox import CommandRules
 
 log = logging.getLogger("holdfast.agents")
 
@@ -103,6 +104,7 @@ class AppAgentPrograms:
         engine: EngineProxy,
         environment: Mapping[str, str],
         home: Path,
+        commands: CommandRules,
         limits: AcpLimits,
         gateway_limits: GatewayLimits,
     ) -> "AppAgentPrograms":
@@ -110,7 +112,7 @@ class AppAgentPrograms:
         return cls(
             agent_programs(config),
             frozenset(config.agents),
-            AgentPool(environment, limits),
+            AgentPool(environment, commands, limits),
             GatewayAgents.build(config, environment, gateway_limits),
             workspaces,
             directory_rules(config, home),
@@ -153,7 +155,8 @@ class AppAgentPrograms:
         return [*described, *await self.gateways.list()]
 
     def _describe(self, program: AgentProgram, editable: bool) -> AgentResponse:
-        missing = program.missing(self.pool.environment)
+        command = program.find(self.pool.environment)
+        missing = None if command is not None else program.missing
         problem = None if missing is not None else self.pool.problem(program)
         return AgentResponse(
             name=program.name,
@@ -162,7 +165,7 @@ class AppAgentPrograms:
             available=missing is None and problem is None,
             reason=missing or problem,
             test_failed=problem is not None,
-            command=[program.command, *program.args],
+            command=command or [program.command, *program.args],
             cwd=None if program.cwd is None else str(program.cwd),
             env=sorted(program.env),
             editable=editable,

@@ -90,7 +90,8 @@ def build_agents(
     """The agents of a real server. `environment` and `home` are where keys and local models are looked for."""
     models = ConfiguredModels(config, keys, engine_proxy, environment=environment, home=home, make_catalog=make_catalog)
     sandbox = shell_sandbox(config, home)
-    tools = builtin_tools(ShellTool(environment, sandbox=sandbox, variables=frozenset(config.shell.env)))
+    shell = ShellTool(environment, sandbox=sandbox, variables=frozenset(config.shell.env))
+    tools = builtin_tools(shell)
     tool_admin = AppToolAdmin(engine_proxy, keys, models.find, tools, mcp_servers(config), sandbox)
     helpers = ModelHelpers(models, engine_proxy, config.titles, (_CHAT, DIRECT))
     chat = ChatAgent(
@@ -108,7 +109,7 @@ def build_agents(
     own: dict[str, Agent] = {_CHAT: chat, DIRECT: DirectAgent(models.find_for_turn, engine_proxy)}
     limits = program_limits or AcpLimits()
     programs = AppAgentPrograms.build(
-        config, keys, engine_proxy, environment, home, limits, gateway_limits or GatewayLimits()
+        config, keys, engine_proxy, environment, home, shell.rules, limits, gateway_limits or GatewayLimits()
     )
 
     async def context_usage(sid: SessionId) -> tuple[str, int, int | None]:

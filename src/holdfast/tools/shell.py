@@ -18,7 +18,7 @@ from holdfast.ports.model import ToolSpec
 from holdfast.ports.tool import ToolContext, ToolResult, ToolTraits
 from holdfast.tools.result_text import join_ends
 from holdfast.tools.schemas import object_spec
-from holdfast.tools.shell_sandbox import ShellSandbox
+from holdfast.tools.shell_sandbox import CommandRules, ShellSandbox
 from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.private_directory import create_private_directory
 
@@ -88,6 +88,10 @@ class ShellTool:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", _spec(self.limits, self.sandbox))
 
+    @property
+    def rules(self) -> CommandRules:
+        return CommandRules(inherited_variables(self.environment, self.variables), self.sandbox)
+
     def scope(self, args: Mapping[str, Json]) -> str:
         return ""
 
@@ -95,8 +99,8 @@ class ShellTool:
         timeout: float = args.get("timeout", self.limits.timeout)
         output = _Output(self.limits.max_result // 2)
         await to_thread.run_sync(create_private_directory, context.workspace)
-        command = await self.sandbox.wrap(["/bin/sh", "-c", args["command"]], context.workspace)
-        environment = inherited_variables(self.environment, self.variables)
+        words = ["/bin/sh", "-c", args["command"]]
+        command, environment = await self.sandbox.wrap(words, context.workspace, self.rules.environment)
         async with open_supervised_process(
             command, context.workspace, environment, exit_timeout=self.limits.exit_timeout
         ) as child:

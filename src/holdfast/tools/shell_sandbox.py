@@ -1,14 +1,15 @@
-"""The sandbox of shell commands: bubblewrap, where it is installed and works. A command can write only to its workspace
-and to an empty `/tmp`, reads the system without the server's data and without the sockets that other programs have
-open when it starts, sees only its own processes, and has no network unless the settings allow it. What is
-hidden besides: `[shell] hide` of the configuration, which `app.agents` adds. Which variables it sees:
-`core.child_environment`. Commands of agent programs run outside."""
+"""The sandbox of commands, those of the shell tool and those that agent programs start in terminals of Holdfast:
+bubblewrap, where it is installed and works. A command can write only to its workspace and to an empty `/tmp`, reads the
+system without the server's data and without the sockets that other programs have open when it starts, sees only its own
+processes, and has no network unless the settings allow it. What is hidden besides: `[shell] hide` of the
+configuration, which `app.agents` adds. Which variables it sees: `core.child_environment`. Agent programs themselves run
+outside."""
 
 import os
 import shutil
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from subprocess import DEVNULL
@@ -70,36 +71,47 @@ class ShellSandbox:
             self._status = SandboxStatus(reason is None, self.network or reason is not None, reason)
         return self._status
 
-    async def wrap(self, command: Sequence[str], workspace: Path) -> list[str]:
-        """The command in the sandbox, or as it is where there is none. Raises ToolError if the settings require one."""
+    async def wrap(
+        self,
+        command: Sequence[str],
+        workspace: Path,
+        environment: Mapping[str, str],
+        *,
+        cwd: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> tuple[list[str], Mapping[str, str]]:
+        """The command in the sandbox, or as it is where there is none, and the environment to start it with. `cwd`: a
+        directory of the workspace. `variables`: set for the command, and not for bubblewrap, which a variable could
+        make load a library. Raises ToolError if the settings require a sandbox."""
         status = await self.status()
         if status.active:
-            return self._arguments(command, workspace)
+            return self._arguments(command, workspace, cwd or workspace, variables or {}), environment
         if self.mode == "required":
             raise ToolError(f"Commands need a sandbox, and there is {status}. Tell the user.")
-        return list(command)
+        return list(command), {**environment, **(variables or {})}
 
     async def _try(self) -> str | None:
         """Why bubblewrap cannot be used, or None."""
         self._program = shutil.which("bwrap") or ""
         if not self._program:
             return "bubblewrap is not installed"
+        place = Path("/tmp")
         try:
             with anyio.fail_after(_TRY_TIMEOUT):
-                done = await anyio.run_process(self._arguments(["true"], Path("/tmp")), stdin=DEVNULL, check=False)
+                done = await anyio.run_process(self._arguments(["true"], place, place, {}), stdin=DEVNULL, check=False)
         except (OSError, TimeoutError) as error:
             return f"bubblewrap does not start ({error})"
         if done.returncode == 0:
             return None
         return f"bubblewrap does not work here ({done.stderr.decode(errors='replace').strip()[:200]})"
 
-    def _arguments(self, command: Sequence[str], workspace: Path) -> list[str]:
-        in_home = [] if self.home is None else [self.home / name for name in (*_CREDENTIALS, ".cache")]
-        hidden = [path.resolve() for path in (*in_home, *self.hidden) if path.exists()]
-        gone = [*map(Path, _EMPTY), Path("/dev"), Path("/proc"), *hidden]
-        sockets = [path for path in _open_sockets() if not any(path.is_relative_to(place) for place in gone)]
-        hide = [_hide(path) for path in (*hidden, *sockets)]
-        place = str(workspace.resolve())
+    def _arguments(self, command: Sequence[str], workspace: Path, cwd: Path, variables: Mapping[str, str]) -> list[str]:
+        place = workspace.resolve()
+        mounts = self._mounts()
+        # Those inside of the workspace come after it, because it would cover them.
+        inside = [path != place and path.is_relative_to(place) for path, _ in mounts]
+        before = [words for (_, words), is_inside in zip(mounts, inside, strict=True) if not is_inside]
+        after = [words for (_, words), is_inside in zip(mounts, inside, strict=True) if is_inside]
         return [
             *(
                 self._program,
@@ -110,14 +122,38 @@ class ShellSandbox:
                 "--unshare-uts",
             ),
             *("--unshare-cgroup-try", "--cap-drop", "ALL", *(() if self.network else ("--unshare-net",))),
-            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-            *(word for name in _READ_ONLY_OF_PROC for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
-            # Read-only, a socket could still be connected to.
-            *(word for path in _EMPTY for word in ("--tmpfs", path)),
-            *(word for path in _KEPT_OF_RUN for word in ("--ro-bind-try", path, path)),
-            *(word for words in hide for word in words),
-            *("--bind", place, place, "--chdir", place, "--setenv", "TMPDIR", "/tmp", "--", *command),
+            *("--ro-bind", "/", "/"),
+            *(word for words in (*before, ("--bind", str(place), str(place)), *after) for word in words),
+            *("--chdir", str(cwd.resolve()), "--setenv", "TMPDIR", "/tmp"),
+            *(word for name, value in variables.items() for word in ("--setenv", name, value)),
+            *("--", *command),
         ]
+
+    def _mounts(self) -> list[tuple[Path, tuple[str, ...]]]:
+        """What replaces or hides parts of the system: where, and the arguments for it. A later one covers earlier
+        ones."""
+        in_home = [] if self.home is None else [self.home / name for name in (*_CREDENTIALS, ".cache")]
+        hidden = [path.resolve() for path in (*in_home, *self.hidden) if path.exists()]
+        gone = [*map(Path, _EMPTY), Path("/dev"), Path("/proc"), *hidden]
+        # Read-only, a socket could still be connected to.
+        sockets = [path for path in _open_sockets() if not any(path.is_relative_to(place) for place in gone)]
+        proc = [f"/proc/{name}" for name in _READ_ONLY_OF_PROC]
+        return [
+            (Path("/dev"), ("--dev", "/dev")),
+            (Path("/proc"), ("--proc", "/proc")),
+            *((Path(path), ("--ro-bind-try", path, path)) for path in proc),
+            *((Path(path), ("--tmpfs", path)) for path in _EMPTY),
+            *((Path(path), ("--ro-bind-try", path, path)) for path in _KEPT_OF_RUN),
+            *((path, _hide(path)) for path in (*hidden, *sockets)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRules:
+    """What every command gets, whoever starts it."""
+
+    environment: Mapping[str, str] = field(repr=False)  # The part of the server's that commands inherit
+    sandbox: ShellSandbox
 
 
 def _open_sockets() -> list[Path]:

@@ -1,9 +1,10 @@
 """The methods that a program may call on its client: text files inside the working directory, and commands. The limits
 of files and commands are here.
 
-Files are opened by the jail of the file tools, which follows no links. Commands run under the subreaper as the shell
-tool's do; the program could start them itself as well, so no approval is asked for them. Calls that a program itself
-asks about: `agents.permissions`.
+Files are opened by the jail of the file tools, which follows no links. Commands run as the shell tool's do: under the
+subreaper, in the sandbox, and with its environment instead of the program's, in which keys may be. No approval is asked
+for them, because the program could start them itself as well. Calls that a program itself asks about:
+`agents.permissions`.
 """
 
 from codecs import getincrementaldecoder
@@ -18,6 +19,7 @@ from anyio import to_thread
 from anyio.abc import Process, TaskGroup
 
 from holdfast.ports.tool import ToolError
+from holdfast.tools.shell_sandbox import CommandRules
 from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.jail import Jail, split_path
 
@@ -33,11 +35,11 @@ class ClientMethods:
     """`on_output` is called with a terminal's id and what its command printed."""
 
     def __init__(
-        self, cwd: Path, environment: Mapping[str, str], on_output: Callable[[str, str], None] = lambda *_: None
+        self, cwd: Path, commands: CommandRules, on_output: Callable[[str, str], None] = lambda *_: None
     ) -> None:
         self._on_output = on_output
         self._cwd = cwd
-        self._environment = environment
+        self._commands = commands
         self._jail = Jail(cwd)
         self._tasks: TaskGroup | None = None
         self._terminals: dict[str, _Terminal] = {}
@@ -117,9 +119,13 @@ class ClientMethods:
         terminal = self._terminals[name] = _Terminal(kept, partial(self._on_output, name))
         words = [command, *args] if args else ["/bin/sh", "-c", command]
         try:
-            await self._tasks.start(terminal.run, words, cwd, {**self._environment, **extra})
+            sandbox, inherited = self._commands.sandbox, self._commands.environment
+            wrapped, environment = await sandbox.wrap(words, self._cwd, inherited, cwd=cwd, variables=extra)
+            await self._tasks.start(terminal.run, wrapped, cwd, environment)
         except BaseException as error:
             self._terminals.pop(name, None)
+            if isinstance(error, ToolError):  # a sandbox is required, and there is none
+                raise RequestError.invalid_request({"details": str(error)}) from None
             if isinstance(error, OSError | ValueError):  # no such directory, arguments that are too long or no Unicode
                 raise RequestError.invalid_params({"details": f"the command cannot start: {error}"}) from None
             raise

@@ -6,7 +6,7 @@ transport, inbox and pool stay as they are.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +21,14 @@ from holdfast.agents.acp.client_methods import ClientMethods
 from holdfast.agents.acp.elicitation import FormRequest, read_form
 from holdfast.agents.acp.inbox import PermissionRequest, SessionUpdate, TerminalOutput, TurnEnded, TurnInbox
 from holdfast.agents.acp.problem_text import error_text, login_methods
-from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.agents.acp.program import AcpLimits, AgentProgram, ProgramStart
 from holdfast.agents.acp.session_state import OptionValue, SessionOptions
 from holdfast.agents.acp.transport import LineTransport
 from holdfast.agents.acp.turn import StaleSessionError
 from holdfast.agents.acp.updates import replayed_text
 from holdfast.core.errors import first_error
 from holdfast.ports.agent import AgentError
+from holdfast.tools.shell_sandbox import CommandRules
 from holdfast.tools.stderr_tail import StderrTail
 from holdfast.tools.supervised_process import open_supervised_process
 from holdfast.tools.workspace.private_directory import create_private_directory
@@ -44,7 +45,14 @@ _MAX_QUESTIONS: Final = 100  # Of one turn that are open at once
 class AgentConnection:
     """One program and its one session. `closed` is set when the program is gone or is to go."""
 
-    def __init__(self, program: AgentProgram, cwd: Path, environment: Mapping[str, str], limits: AcpLimits) -> None:
+    def __init__(
+        self,
+        program: AgentProgram,
+        start: ProgramStart,
+        cwd: Path,
+        commands: CommandRules,
+        limits: AcpLimits,
+    ) -> None:
         self.program = program
         self.cwd = cwd
         self.closed = anyio.Event()
@@ -53,12 +61,12 @@ class AgentConnection:
         self.used_at = 0.0
         self.session_id: str | None = None
         self.info: Mapping[str, Any] = {}  # The answer to `initialize`
-        self.usage_before: list[int] = [0, 0, 0, 0]
+        self.usage_before: Sequence[int] = [0, 0, 0, 0]  # As it was last reported
         self.cost_before = 0.0
         self.options = SessionOptions()
         self.announced_commands = anyio.Event()
         self.has_called = False  # Whether the program has used a file or a terminal in this turn
-        self._environment = environment
+        self._start = start
         self._limits = limits
         self._stderr = StderrTail()
         self._process: Process | None = None
@@ -67,7 +75,7 @@ class AgentConnection:
         self._inbox: TurnInbox | None = None
         self._questions: list[PermissionRequest | FormRequest] = []
         self._replayed: list[str] | None = None  # Not None while a session is loaded
-        self._methods = ClientMethods(cwd, environment, self._note_output)
+        self._methods = ClientMethods(cwd, commands, self._note_output)
 
     # ---- life ----
 
@@ -78,12 +86,10 @@ class AgentConnection:
         try:
             with anyio.fail_after(self._limits.startup) as limit:
                 await to_thread.run_sync(create_private_directory, self.cwd)
-                command = [self.program.command, *self.program.args]
+                command, environment = self._start.command, self._start.environment
                 async with (
                     self._stderr.reading() as stderr,
-                    open_supervised_process(
-                        command, self.cwd, self._environment, has_input=True, stderr=stderr
-                    ) as child,
+                    open_supervised_process(command, self.cwd, environment, has_input=True, stderr=stderr) as child,
                     anyio.create_task_group() as tasks,
                 ):
                     self._methods.start(tasks)

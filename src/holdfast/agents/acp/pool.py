@@ -13,10 +13,11 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from holdfast.agents.acp.program import AcpLimits, AgentProgram
+from holdfast.agents.acp.program import AcpLimits, AgentProgram, ProgramStart
 from holdfast.core.errors import QuotaExceededError
 from holdfast.core.ids import SessionId
 from holdfast.ports.agent import AgentError
+from holdfast.tools.shell_sandbox import CommandRules
 
 if TYPE_CHECKING:
     from holdfast.agents.acp.connection import AgentConnection
@@ -27,6 +28,7 @@ _TICK: Final = 30.0  # Seconds between two checks for idle programs
 @dataclass(slots=True)
 class AgentPool:
     environment: Mapping[str, str]  # The server's, of which programs inherit the harmless part
+    commands: CommandRules  # For what programs start in terminals of ours
     limits: AcpLimits = field(default_factory=AcpLimits)
     _tasks: TaskGroup | None = None
     _running: dict[SessionId, "AgentConnection"] = field(default_factory=dict)
@@ -87,15 +89,15 @@ class AgentPool:
         configuration, the caller limits the number. Raises AgentError."""
         if self._tasks is None:
             raise AgentError("agent-unavailable", "Agents cannot be started by this command. Start the server.")
-        if (missing := await to_thread.run_sync(program.missing, self.environment)) is not None:
-            raise AgentError("agent-unavailable", missing)
+        command = await to_thread.run_sync(program.find, self.environment)
+        if command is None:
+            raise AgentError("agent-unavailable", program.missing)
+        process = ProgramStart(command, program.environment(self.environment))
         # The protocol's package is half a second of pure Python, so it is imported when it is first needed.
         module = await to_thread.run_sync(import_module, "holdfast.agents.acp.connection")
         if sid is not None:
             self._make_room()  # no await until the slot is taken
-        connection: AgentConnection = module.AgentConnection(
-            program, cwd, program.environment(self.environment), self.limits
-        )
+        connection: AgentConnection = module.AgentConnection(program, process, cwd, self.commands, self.limits)
         if sid is not None:
             connection.busy = True
             self._running[sid] = connection

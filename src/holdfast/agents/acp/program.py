@@ -3,11 +3,12 @@ start, cancel and idle, how many run at once. `agents.acp.pool` enforces the num
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from holdfast.agents.acp.npx_cache import find_cached_program
 from holdfast.core.child_environment import inherited_variables
 from holdfast.core.size_text import MIB
 
@@ -21,17 +22,27 @@ class AgentProgram:
     cwd: Path | None = None  # None: the session's own workspace
     answer_within: float | None = None  # Seconds after which the program denies an unanswered question by itself
     adds_up_usage: bool = False  # Whether it reports the tokens of its process so far, not those of the turn
-    says_errors: bool = False  # Whether it reports a failure as an answer that begins with "Error: "
+    says_errors: bool = False  # Whether it ends a turn that failed like any other, only without usage
     install: str = ""  # How to get it
     package: str = ""  # On npm
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         return {**inherited_variables(inherited), **self.env}
 
-    def missing(self, inherited: Mapping[str, str]) -> str | None:
-        """Why it cannot be started, or None."""
-        if shutil.which(self.command, path=self.environment(inherited).get("PATH")) is not None:
+    def find(self, inherited: Mapping[str, str]) -> list[str] | None:
+        """The command that starts it, or None. A program of npm's registry that is not on the PATH may have been
+        downloaded by npx. Blocks."""
+        environment = self.environment(inherited)
+        if shutil.which(self.command, path=environment.get("PATH")) is not None:
+            return [self.command, *self.args]
+        if not self.package or os.sep in self.command:
             return None
+        cached = find_cached_program(self.package, self.command, {**inherited, **environment})
+        return None if cached is None else [cached, *self.args]
+
+    @property
+    def missing(self) -> str:
+        """Why there is nothing to start."""
         if os.sep not in self.command:
             return f"{self.command} was not found on the PATH. {self.install}".strip()
         exists = Path(self.command).is_file()
@@ -43,6 +54,14 @@ class AgentProgram:
         if not self.package or shutil.which("npx", path=self.environment(inherited).get("PATH")) is None:
             return None
         return ["npx", "-y", self.package, *self.args]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStart:
+    """How a program that was found is started."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +119,4 @@ KNOWN: Final[Mapping[str, AgentProgram]] = {
         AgentProgram("goose", "goose", ("acp",), install="See https://block.github.io/goose."),
     )
 }
-"""Programs that are found on the PATH without being configured."""
+"""Programs that are found on the PATH, or among the downloads of npx, without being configured."""

@@ -81,7 +81,7 @@ class AcpTurn:
             raise first_error(group) from None
         finally:
             self.connection.end_turn()
-        return await self._finish(ended)
+        return await self._finish(ended, is_command=_is_command(blocks))
 
     async def _prompt(self, blocks: list[dict[str, Any]], inbox: TurnInbox) -> None:
         """Shielded, because a cancelled turn still waits for the program's answer for a while."""
@@ -196,12 +196,16 @@ class AcpTurn:
                         ended.answer(None)
         is_over = isinstance(ended, TurnEnded) and ended.error is None
         self.ended_cleanly = is_over and not self._asked
+        if isinstance(ended, TurnEnded) and (usage := self._usage(ended)) is not None:
+            self.out.write_nowait(usage)
 
-    async def _finish(self, ended: TurnEnded) -> str | None:
+    async def _finish(self, ended: TurnEnded, *, is_command: bool) -> str | None:
         if ended.error is not None:
             raise ended.error
         name, reason = self.program.name, ended.result.get("stopReason")
-        await self._report_usage(ended)
+        usage = self._usage(ended)
+        if usage is not None:
+            await self.out.write(usage)
         if reason == "cancelled":
             raise AgentError("agent-cancelled", f"The agent {name} stopped by itself. Continue, or try again.")
         if reason == "refusal" and not self.has_output:
@@ -209,17 +213,29 @@ class AcpTurn:
             raise (AgentError if has_begun else RefusedError)(
                 "refusal", f"The agent {name} refused to answer. Rephrase the message, or start a new chat."
             )
-        text = self.translator.answer_start
-        if self.program.says_errors and text.startswith(_ERROR_PREFIX) and not self.translator.called_tools:
-            raise AgentError("agent", f"The agent {name} failed: {text.removeprefix(_ERROR_PREFIX)}")
+        if self.program.says_errors and not isinstance(ended.result.get("usage"), dict) and not is_command:
+            self.ended_cleanly = False  # it may take no other prompt
+            raise AgentError("agent", f"The agent {name} failed{self._said_reason()}")
         return _FINISH.get(str(reason), "stop")
 
-    async def _report_usage(self, ended: TurnEnded) -> None:
+    def _said_reason(self) -> str:
+        """The reason for a failure is the whole answer. A program that has already sent a part of an answer says
+        none."""
+        text = self.translator.answer_start.strip()
+        if not self.translator.is_said_at_once or not text:
+            return " and gave no reason. Its log may have one."
+        return f": {text.removeprefix(_ERROR_PREFIX)}" if text.startswith(_ERROR_PREFIX) else f". It said: {text}"
+
+    def _usage(self, ended: TurnEnded) -> ev.Usage | None:
+        """What the turn used. Call it once."""
         connection, cost = self.connection, self.translator.cost
-        before = connection.usage_before if self.program.adds_up_usage else None
         spent = None if cost is None else max(0.0, cost - connection.cost_before)
-        usage, counts = turn_usage(ended.result.get("usage"), before, spent)
-        connection.usage_before = counts
+        before, adds_up = connection.usage_before, self.program.adds_up_usage
+        usage, connection.usage_before = turn_usage(ended.result.get("usage"), before, spent, adds_up=adds_up)
         connection.cost_before = connection.cost_before if cost is None else cost
-        if usage is not None:
-            await self.out.write(usage)
+        return usage
+
+
+def _is_command(blocks: list[dict[str, Any]]) -> bool:
+    """Whether the prompt is a command of the program's own, which uses no tokens."""
+    return bool(blocks) and str(blocks[0].get("text", "")).lstrip().startswith("/")

@@ -71,7 +71,7 @@ class UpdateTranslator:
         self._closed: set[str] = set()
         self._terminals: dict[str, TerminalText] = {}
         self.answer_start = ""  # Up to 1,000 characters of the answer's text
-        self.called_tools = False
+        self.is_said_at_once = False  # Whether that is one update, after all tools
         self.title: str | None = None
         self.cost: float | None = None  # Of the program's session so far
         self.context: tuple[int, int] | None = None  # Tokens in use, and the most there can be
@@ -85,6 +85,7 @@ class UpdateTranslator:
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 text = _block_text(update.get("content"))
+                self.is_said_at_once = not self.answer_start
                 if len(self.answer_start) < 1000:
                     self.answer_start = (self.answer_start + text)[:1000]
                 return [ev.TextDelta(piece) for piece in _pieces(text)]
@@ -160,6 +161,7 @@ class UpdateTranslator:
         self._closed.add(call_id)
 
     def _tool(self, update: Mapping[str, Any]) -> list[ev.Event]:
+        self.is_said_at_once = False
         call_id = _call_id(update)
         if not call_id:
             return []
@@ -172,7 +174,6 @@ class UpdateTranslator:
         name, args = self._describe(call, update)
         if (name, args) != (call.name, call.args):
             call.name, call.args = name, args
-            self.called_tools = True
             events.append(ev.ToolStarted(call_id, name, args))
         events += self._output(call_id, call, update.get("content"))
         for terminal_id in _terminal_ids(update.get("content")):
@@ -253,15 +254,19 @@ def replayed_text(update: Mapping[str, Any]) -> str | None:
     return _block_text(update.get("content"))
 
 
-def turn_usage(reported: Any, before: Sequence[int] | None, cost: float | None) -> tuple[ev.Usage | None, list[int]]:
-    """The usage of a turn, and the numbers that were reported. `before`: those of the program's last turn, if it adds
-    them up."""
+def turn_usage(
+    reported: Any, before: Sequence[int], cost: float | None, *, adds_up: bool
+) -> tuple[ev.Usage | None, Sequence[int]]:
+    """The usage of a turn, and the numbers that the program has reported by now. `before`: those of its last report.
+    `adds_up`: the numbers are of the process so far."""
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "thoughtTokens")
-    values = reported if isinstance(reported, dict) else {}
-    counts = [known_token_count(values.get(name)) or 0 for name in names]
-    turn = counts
-    if before is not None and all(new >= old for new, old in zip(counts, before, strict=True)):
-        turn = [new - old for new, old in zip(counts, before, strict=True)]
+    if isinstance(reported, dict):
+        counts: Sequence[int] = [known_token_count(reported.get(name)) or 0 for name in names]
+        turn = counts
+        if adds_up and all(new >= old for new, old in zip(counts, before, strict=True)):
+            turn = [new - old for new, old in zip(counts, before, strict=True)]
+    else:
+        counts, turn = before, [0, 0, 0, 0]
     if not any(turn) and cost is None:
         return None, counts
     return ev.Usage(turn[0], turn[1], cost, turn[2] or None, turn[3] or None), counts

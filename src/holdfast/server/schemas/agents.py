@@ -28,7 +28,10 @@ class AgentResponse(ResponseModel):
     editable: Annotated[bool, Field(description="Whether it was added here, and can be changed and removed.")] = False
     npx_command: Annotated[
         list[str] | None,
-        Field(description="A command that would download and start a missing program. It is never run by itself."),
+        Field(
+            description="A command that would download and start a missing program. It is never run by itself; what "
+            "npx has downloaded before is available and needs none."
+        ),
     ] = None
 
 
