@@ -35,7 +35,7 @@ INSTALL_SUITE ?= bookworm
 INSTALL_PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || \
 	git rev-list --first-parent -n 1 --skip=40 HEAD 2>/dev/null)
 # Bytecode is written whatever the environment says: every worker and every server of a test would compile the tests anew.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 -q
 PEERS := litellm open-webui
 PEER_litellm := litellm[proxy]
 PEER_open-webui := open-webui

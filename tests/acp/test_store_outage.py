@@ -16,6 +16,7 @@ from holdfast.app.engine_proxy import EngineProxy
 from holdfast.config import Config
 from holdfast.core.errors import StorageUnavailableError
 from holdfast.storage.key_file import KeyFile
+from holdfast.tools.shell_sandbox import CommandRules, ShellSandbox
 from tests.acp.test_hostile import PROGRAM
 from tests.harness import World, running
 from tests.storage_interceptors import Tap, When, calls
@@ -43,7 +44,9 @@ async def test_a_title_that_cannot_be_stored_fails_no_run(tmp_path: Path, times:
     engine, here = EngineProxy(), {"PATH": os.environ["PATH"]}
     command: Any = {"command": sys.executable, "args": ["-I", "-S", str(PROGRAM), "gives a title"]}
     config = Config(data_dir=tmp_path, agents={"titled": command})
-    programs = AppAgentPrograms.build(config, KeyFile(tmp_path), engine, here, tmp_path, AcpLimits(), GatewayLimits())
+    commands = CommandRules(here, ShellSandbox(mode="off"))
+    limits = AcpLimits(), GatewayLimits()
+    programs = AppAgentPrograms.build(config, KeyFile(tmp_path), engine, here, tmp_path, commands, *limits)
     agent = programs.agent("titled", {})
     assert agent is not None
     retry_time = 20.0 if times == 1 else 0.0
