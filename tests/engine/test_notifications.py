@@ -129,18 +129,6 @@ async def test_a_device_is_told_what_it_wants(world: AnyWorld) -> None:
         assert push.kinds[1:] == [(run.id, "done")]
 
 
-async def test_a_question_of_an_attached_run_is_told_to_its_client_alone(world: AnyWorld) -> None:
-    """The client is connected, and is the one that answers; the same for chats of programs and temporary ones."""
-    push = RecordingPush()
-    async with running([CallTool("c1", asks=True), Say("done")], world, push=push) as it:
-        await subscribe(it)
-        temporary = await it.engine.sessions.create(settings={"keep": False})
-        of_program = await it.engine.sessions.create(settings={"source": "openai"})
-        for run in (await it.send(lifetime="attached"), await it.send(temporary.id), await it.send(of_program.id)):
-            await it.until(run.id, "waiting")
-        assert await outbox(it) == []
-
-
 async def test_without_a_device_nothing_is_stored(world: AnyWorld) -> None:
     """Neither while nobody has subscribed, nor after the last one has left."""
     push = RecordingPush()

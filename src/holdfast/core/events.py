@@ -200,9 +200,11 @@ class Usage:
     reasoning_tokens: int | None = None  # Of the output tokens, those of reasoning
 
     def __post_init__(self) -> None:
-        """A part is not more than the whole, whatever was reported: in a sum it would make other input free."""
+        """A part is not more than the whole, whatever was reported: in a sum it would make other tokens free."""
         if self.cached_tokens is not None and self.cached_tokens > self.input_tokens:
             object.__setattr__(self, "cached_tokens", self.input_tokens)
+        if self.reasoning_tokens is not None and self.reasoning_tokens > self.output_tokens:
+            object.__setattr__(self, "reasoning_tokens", self.output_tokens)
 
 
 def add_usage(total: Usage | None, more: Usage | None) -> Usage | None:

@@ -22,7 +22,7 @@ from holdfast.models.pydantic_ai_models import LibraryClient, PydanticAIModel
 from holdfast.models.request_policy import Timeouts
 from holdfast.models.tool_call_assembler import ArgsMeasure, args_text, claim_id, parse_args
 from holdfast.models.upstream_errors import UpstreamError, from_error
-from holdfast.models.usage import is_token_count, known_token_count, part_of
+from holdfast.models.usage import is_token_count, known_token_count
 from holdfast.ports.model import Delta, ModelRequest, Take, ToolCall
 
 _ANSWER_HEADER = "x-holdfast-answer"
@@ -200,8 +200,8 @@ class PydanticAIAnswer:
         if not usage.has_values() or not is_token_count(read) or not is_token_count(written):
             return ()
         reasoning = usage.details.get("reasoning_tokens", usage.details.get("thoughts_tokens"))
-        cached = part_of(read, known_token_count(usage.cache_read_tokens) or None)
-        return [Usage(read, written, None, cached, part_of(written, known_token_count(reasoning)))]
+        cached = known_token_count(usage.cache_read_tokens) or None
+        return [Usage(read, written, None, cached, known_token_count(reasoning))]
 
 
 def classify_exception(error: Exception) -> UpstreamError:

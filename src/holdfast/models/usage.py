@@ -33,12 +33,7 @@ def parse_usage(usage: dict[str, Json]) -> Usage | None:
     cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
     cached = _count(usage, "prompt_cache_hit_tokens") if cached is None else cached  # DeepSeek's
     reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
-    return Usage(read, written, known_cost(usage.get("cost")), part_of(read, cached), part_of(written, reasoning))
-
-
-def part_of(total: int, part: int | None) -> int | None:
-    """A count of some of these tokens. More than all of them would make the tokens of other runs free."""
-    return None if part is None else min(part, total)
+    return Usage(read, written, known_cost(usage.get("cost")), cached, reasoning)
 
 
 def _count(details: Json, name: str) -> int | None:

@@ -149,7 +149,7 @@ class WorkspaceEditor(Protocol):
     """Changes for a person. None replaces anything except `save`, and none goes through a link. Each may also raise
     PathNotChangedError, and StorageFullError before it would use up the reserve of the disk.
 
-    A call that raises WorkspaceUnavailableError because the disk does not answer may still take effect."""
+    A call that raises WorkspaceTimeoutError, because the disk does not answer, may still take effect."""
 
     async def save(self, session: Session, path: str, text: str, etag: str | None) -> WorkspaceFile:
         """Replaces the content of the version `etag`, atomically and durably; None: creates the file. Raises
