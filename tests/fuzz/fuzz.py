@@ -54,6 +54,7 @@ class Pool:
     """Ids that exist, so that not every request ends at the first look-up."""
 
     server: Served
+    projects: int = 0
     ids: dict[str, "itertools.cycle[str]"] = field(default_factory=dict)
 
     def fill(self) -> None:
@@ -68,11 +69,29 @@ class Pool:
                 approvals += [last.data["approval_id"]] if n == 3 else []
             runs.append(taken["run"]["id"])
             messages += [taken["message"]["id"], taken["run"]["message_id"]]
+        runs.append(server.begin(server.session(), [{"say": "active "}, {"hang": True}]))  # text can be added to it
         files = server.http.post("/api/files", files={"file": ("a.txt", b"words", "text/plain")}).json()["id"]
+        self.projects += 1
+        project = server.post("/api/projects", {"name": f"fuzz {self.projects}", "instructions": "Be brief."}, 201)["id"]
+        shares = [server.post(f"/api/sessions/{sid}/shares", {}, 201)["id"] for sid in sessions[:2]]
+        server.set_budgets({"period": "day", "limit": 1e9, "unit": "tokens", "action": "warn"})
+        (budget,) = server.get("/api/budgets")["items"]
+        for sid in sessions:
+            directory = server.data_dir / "workspaces" / sid / "notes"
+            directory.mkdir(parents=True)
+            (directory / "tides.txt").write_text("High at six.")
         self.ids = {
             "sid": itertools.cycle([*sessions, "ses_none"]),
             "rid": itertools.cycle([*runs, "run_none"]),
+            "run_id": itertools.cycle([*runs, "run_none"]),
             "fid": itertools.cycle([files, "file_none"]),
+            "file_id": itertools.cycle([files, "file_none"]),
+            "pid": itertools.cycle([project, "prj_none"]),
+            "share_id": itertools.cycle([*shares, "shr_none"]),
+            "bid": itertools.cycle([budget["id"], "none"]),
+            "path": itertools.cycle(["notes", "notes/tides.txt", "notes/new.txt", "../notes", ""]),
+            "to": itertools.cycle(["notes/moved.txt", "notes", "other"]),
+            "project": itertools.cycle([f"fuzz {self.projects}", project]),
             "aid": itertools.cycle(approvals),
             "tid": itertools.cycle(["tok_none"]),
             "message_id": itertools.cycle([*messages, "msg_none"]),
@@ -142,6 +161,7 @@ def _fuzz_one(
     @given(case=operation.as_strategy(generation_mode=mode))
     def one(case: Any) -> None:
         pool.put(case.path_parameters)
+        pool.put(case.query)
         pool.put(case.body)
         if operation.path == "/api/password":
             set_password(KeyFile(server.data_dir), None)  # guessing the one that was set would be slowed down
