@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,11 +13,16 @@ import httpx
 import pytest
 from anyio import to_thread
 
+from holdfast.app.engine_proxy import EngineProxy
+from holdfast.app.tool_admin import oauth_secrets
+from holdfast.core.errors import StorageUnavailableError
+from holdfast.ports.keyring import Keyring
 from holdfast.ports.tool import ToolError
+from holdfast.storage.key_file import KeyFile
 from holdfast.tools.mcp.http_client import guarded_client
 from holdfast.tools.mcp.oauth import OAuthSecrets
 from holdfast.tools.mcp.server_config import HttpServer
-from tests.harness import GUARD
+from tests.harness import GUARD, running
 from tests.tools.conftest import Bench
 from tests.tools.test_mcp import address, connected, listening
 
@@ -130,3 +135,26 @@ async def test_a_server_on_the_internet_cannot_name_local_addresses(host: str) -
         with line:
             line.settimeout(GUARD)
             assert line.recv(1) == b"", "nothing was sent"
+
+
+class AbsentKeys(KeyFile):
+    """A keyring that cannot be changed at first, as one in a database that is away."""
+
+    attempts = 0
+
+    def change(self, work: Callable[[Keyring], Keyring]) -> Keyring:
+        self.attempts += 1
+        if self.attempts < 3:
+            raise StorageUnavailableError("It does not answer.")
+        return super().change(work)
+
+
+async def test_refreshed_tokens_are_not_lost_with_a_short_outage(tmp_path: Path) -> None:
+    """The server has replaced the old ones: what cannot be stored at once is stored when storage is back."""
+    keys, engine = AbsentKeys(tmp_path), EngineProxy()
+    secrets = oauth_secrets(HttpServer("private", "https://mcp.example/"), keys, engine)
+    async with running(storage_retry_time=20.0) as it:
+        engine.engine = it.engine
+        await secrets.write(json.dumps({"url": "https://mcp.example/", "tokens": {"access_token": "a"}}))
+    assert keys.attempts == 3
+    assert secrets.has_tokens

@@ -206,9 +206,7 @@ class AppToolAdmin:
     def _with_oauth(self, server: McpServer) -> McpServer:
         if isinstance(server, StdioServer):
             return server
-        key = _OAUTH_PREFIX + server.name
-        secrets = OAuthSecrets(server.url, lambda: self._keys.read().provider_keys.get(key), partial(self._store, key))
-        return replace(server, oauth=secrets)
+        return replace(server, oauth=oauth_secrets(server, self._keys, self._engine_proxy))
 
     async def _store(self, key: str, text: str | None) -> None:
         await to_thread.run_sync(set_provider_key, self._keys, key, text)
@@ -221,6 +219,17 @@ class AppToolAdmin:
         for prefix, values in ((_ENV_PREFIX, env), (_HEADERS_PREFIX, headers)):
             if values is not None:
                 await self._store(prefix + name, json.dumps(dict(values)) if values else None)
+
+
+def oauth_secrets(server: HttpServer, keys: KeyringStore, engine: EngineProxy) -> OAuthSecrets:
+    """The tokens of a server in the keyring. A run may refresh them, after which the old ones are worth nothing, so it
+    waits for storage that is away."""
+    key = _OAUTH_PREFIX + server.name
+
+    async def write(text: str) -> None:
+        await engine.retry_storage(lambda: to_thread.run_sync(set_provider_key, keys, key, text))
+
+    return OAuthSecrets(server.url, lambda: keys.read().provider_keys.get(key), write)
 
 
 def _added(settings: Mapping[str, Any]) -> Mapping[str, Any]:
