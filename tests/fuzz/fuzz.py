@@ -72,7 +72,8 @@ class Pool:
         runs.append(server.begin(server.session(), [{"say": "active "}, {"hang": True}]))  # text can be added to it
         files = server.http.post("/api/files", files={"file": ("a.txt", b"words", "text/plain")}).json()["id"]
         self.projects += 1
-        project = server.post("/api/projects", {"name": f"fuzz {self.projects}", "instructions": "Be brief."}, 201)["id"]
+        values = {"name": f"fuzz {self.projects}", "instructions": "Be brief."}
+        project = server.post("/api/projects", values, 201)["id"]
         shares = [server.post(f"/api/sessions/{sid}/shares", {}, 201)["id"] for sid in sessions[:2]]
         server.set_budgets({"period": "day", "limit": 1e9, "unit": "tokens", "action": "warn"})
         (budget,) = server.get("/api/budgets")["items"]
