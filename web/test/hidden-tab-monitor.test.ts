@@ -23,7 +23,7 @@ function hiddenTab() {
 describe("a hidden tab", () => {
   it("reports runs that wait or ended, and clears the updates when it is shown", async () => {
     const { env, updates } = hiddenTab();
-    env.answer(open(run("running")), open(run("waiting")), open(), json(run("complete")), session());
+    env.answer(open(run("running")), open(run("waiting")), session(), open(), json(run("complete")), session());
     env.hide(true);
     await env.pass(7000);
     expect(updates()).toEqual([
@@ -31,7 +31,7 @@ describe("a hidden tab", () => {
       ["run_1", "ended"],
     ]);
     await env.pass(60_000);
-    expect(env.calls.length).toBe(5); // no open runs: no more polling
+    expect(env.calls.length).toBe(6); // no open runs: no more polling
     env.hide(false);
     expect(updates()).toEqual([]);
   });
@@ -54,6 +54,18 @@ describe("a hidden tab", () => {
   ])("says nothing of a run that %s, as the server does", async (_, ended, settings) => {
     const { env, updates } = hiddenTab();
     env.answer(open(run("running")), open(), json(ended), session(settings));
+    env.hide(true);
+    await env.pass(4000);
+    expect(updates()).toEqual([]);
+  });
+
+  it.each([
+    ["has a client that is connected", run("waiting", "run_1", "attached"), null],
+    ["is of a client of the API", run("waiting"), { source: "openai" }],
+    ["is of a temporary chat", run("waiting"), { keep: false }],
+  ])("says nothing of a question of a run that %s, as the server does", async (_, asking, settings) => {
+    const { env, updates } = hiddenTab();
+    env.answer(open(run("running")), open(asking), session(settings));
     env.hide(true);
     await env.pass(4000);
     expect(updates()).toEqual([]);

@@ -13,7 +13,7 @@ export interface HiddenTabUpdate {
 }
 
 const POLL_INTERVAL_MS = 3000;
-/** The endings that are worth a notice, as in `note_end`: whoever cancels a run knows of it. */
+/** The endings that are worth a notice, as in `note_end` of the server: whoever cancels a run knows of it. */
 const NOTED: readonly string[] = ["complete", "failed", "interrupted"] satisfies Run["status"][];
 
 export class HiddenTabMonitor {
@@ -59,28 +59,27 @@ export class HiddenTabMonitor {
   private async compare(current: ReadonlyMap<string, Run>): Promise<HiddenTabUpdate[]> {
     const updates: HiddenTabUpdate[] = [];
     for (const [id, before] of this.openRuns) {
-      const after = current.get(id);
-      if (!after) {
-        const run = await this.findNoted(id);
-        if (run) updates.push({ run, kind: "ended" });
-      } else if (after.status === "waiting" && before.status !== "waiting") {
-        updates.push({ run: after, kind: "waits" });
-      }
+      const after = current.get(id) ?? (await unlessMissing(this.api.run(id)));
+      if (!after || after.status === before.status) continue;
+      const kind = after.status === "waiting" ? "waits" : NOTED.includes(after.status) ? "ended" : null;
+      if (kind && (await this.isNews(after))) updates.push({ run: after, kind });
     }
     return updates;
   }
 
-  /** The run, if its end is worth a notice by the rule of `note_end`. One of a deleted chat or of a temporary one, which
-   *  is deleted when its run ends, is missing. */
-  private async findNoted(id: string): Promise<Run | null> {
-    try {
-      const run = await this.api.run(id);
-      if (!NOTED.includes(run.status) || run.lifetime !== "detached") return null;
-      const session = await this.api.session(run.session_id);
-      return session.settings?.source === "openai" ? null : run;
-    } catch (error) {
-      if (isMissing(error)) return null;
-      throw error;
-    }
+  /** The rule of `_is_news` in engine/transactions/notifications.py. A deleted chat is missing. */
+  private async isNews(run: Run): Promise<boolean> {
+    if (run.lifetime !== "detached") return false;
+    const session = await unlessMissing(this.api.session(run.session_id));
+    return session !== null && session.settings?.keep !== false && session.settings?.source !== "openai";
+  }
+}
+
+async function unlessMissing<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
   }
 }

@@ -25,7 +25,7 @@ _KINDS: Final[dict[str, PushKind]] = {"complete": "done", "failed": "failed", "i
 
 
 def note_end(tx: Tx, run: Run, session: Session) -> None:
-    """A run of the session has ended. A hidden tab has the same rule (`web/src/core/hidden-tab-monitor.ts`)."""
+    """A run of the session has ended."""
     kind = _KINDS.get(run.status)
     if kind is not None and _is_news(run, session):
         tx.add_push(kind, run.id, run)
@@ -40,7 +40,7 @@ def note_question(tx: Tx, run: Run, aid: ApprovalId) -> None:
 
 def _is_news(run: Run, session: Session) -> bool:
     """Whether devices are told of the run: an attached run has a client that is connected, programs ask for theirs, and
-    of a temporary chat nothing is left to open."""
+    of a temporary chat nothing is left to open. The same rule for hidden tabs: `web/src/core/hidden-tab-monitor.ts`."""
     is_shown = session.deleted_at is None and session.is_kept and not session.is_from_api
     return run.lifetime == "detached" and is_shown
 
