@@ -241,7 +241,7 @@ def test_provider_with_all_settings(load: Load) -> None:
 def test_provider_with_a_base_url_only(load: Load) -> None:
     """A base URL is enough for any server with a compatible API and no key."""
     (found,) = providers(load, '[providers.home]\nbase_url = "http://nas/v1"')
-    assert found == ProviderConfig(name="home", base_url="http://nas/v1", key_name="the settings")
+    assert found == ProviderConfig(name="home", base_url="http://nas/v1", key_name="the key in Settings → Models")
 
 
 @pytest.mark.parametrize(

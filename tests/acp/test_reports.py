@@ -18,16 +18,17 @@ def test_a_terminal_is_the_output_of_the_call_that_shows_it(start: Start, progra
     served = start()
     sid = open_session(served)
     shown = [{"type": "terminal", "terminalId": "term_1"}]
-    script = f"echo one; touch {program.home}/printed; until test -e {program.home}/go; do sleep 0.02; done; echo two"
+    workspace = served.data_dir / "workspaces" / sid  # of the command, which is sandboxed
+    script = "echo one; touch printed; until test -e go; do sleep 0.02; done; echo two"
     rid = served.begin(
         sid,
         play(
             {"call": "create_terminal", "params": {"command": script}},
             {"call": "create_terminal", "params": {"command": "echo unseen"}},
             {"call": "wait_for_terminal_exit", "params": {"terminal_id": "term_2"}},
-            {"wait": "printed"},
+            {"wait": str(workspace / "printed")},
             update("tool_call", toolCallId="t1", title="Build", kind="execute", content=shown),
-            {"touch": "go"},
+            {"touch": str(workspace / "go")},
             {"call": "wait_for_terminal_exit", "params": {"terminal_id": "term_1"}},
             {"call": "release_terminal", "params": {"terminal_id": "term_1"}},
             update("tool_call_update", toolCallId="t1", status="completed"),

@@ -37,7 +37,7 @@ window.Notification = class extends Notification {
 
 def drop_network_errors(console_errors: ConsoleErrors) -> None:
     """A killed server leaves refused connections in the console, and nothing else."""
-    console_errors.expect("ERR_", "Failed to load resource")
+    console_errors.expect("ERR_", "Failed to load resource", "error occurred when fetching the script")
 
 
 def test_reload_in_mid_stream(server: Served, open_page: Open) -> None:

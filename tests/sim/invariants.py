@@ -179,8 +179,12 @@ def outbox_problems(commit: Commit, tx: Tx) -> Iterator[str]:
                 yield f"{run.id} ended as {run.status}, {run.lifetime}, and was reported as {told}"
     for old_approval, approval in commit.approvals:
         is_new = old_approval is None and approval is not None and approval.decision is None
-        if approval is not None and is_new and tx.push(DEVICE, approval.id) is None:
-            yield f"{approval.id} was asked and nobody is told"
+        if approval is None or not is_new:
+            continue
+        run = tx.run(approval.run_id)
+        is_told, has_client = tx.push(DEVICE, approval.id) is not None, run is not None and run.lifetime == "attached"
+        if is_told == has_client:
+            yield f"{approval.id} was asked and {'a client and a device are' if is_told else 'nobody is'} told"
 
 
 def _run_problems(old: Run | None, new: Run, commit: Commit, stories: Stories) -> Iterator[str]:

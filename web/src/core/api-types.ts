@@ -93,7 +93,7 @@ export type AgentResponse = {
   readonly env?: readonly string[];
   /** Whether it was added here, and can be changed and removed. */
   readonly editable?: boolean;
-  /** A command that would download and start a missing program. It is never run by itself. */
+  /** A command that would download and start a missing program. It is never run by itself; what npx has downloaded before is available and needs none. */
   readonly npx_command?: readonly string[] | null;
 };
 

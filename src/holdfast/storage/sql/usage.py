@@ -62,7 +62,7 @@ class SqlUsageRows(Statements):
         )
         runs = f"""
             SELECT {of_run[query.by]} AS key, {_MODEL} AS model, 1 AS runs, {_used(self._db)}
-            FROM runs WHERE usage IS NOT NULL AND """
+            FROM {self._db.used_runs} WHERE usage IS NOT NULL AND """
         erased = f"""
             UNION ALL SELECT {of_erased[query.by]}, model, runs, {", ".join(_NUMBERS)}, seconds
             FROM erased_usage WHERE {where}
