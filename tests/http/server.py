@@ -7,6 +7,7 @@ Orders come in on stdin, a JSON object a line, and are answered on stdout the sa
 
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -73,14 +74,17 @@ class Agent(ScriptedAgent):
 
 class Server:
     """Settings beside those of `Config`: `engine` (fields of `Settings`; `memory` those of its policy), `policy` (of
-    `Policy`), `remembers` (with memory), `journal_away` (from the start) and `pauses` (the longest and the shortest one
-    between wrong passwords, in seconds)."""
+    `Policy`), `remembers` (with memory), `journal_away` (from the start), `pauses` (the longest and the shortest one
+    between wrong passwords, in seconds) and `files` (how many may be open; a quarter of them for connections)."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         settings["data_dir"] = Path(settings["data_dir"])
         self._journal_away = settings.pop("journal_away", False)
         self._remembers = settings.pop("remembers", False)
         engine, policy = settings.pop("engine", {}), settings.pop("policy", {})
+        if "files" in settings:
+            files = settings.pop("files")
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         if "pauses" in settings:
             login_throttle.MAX_PAUSE, login_throttle.MIN_PAUSE = settings.pop("pauses")  # type: ignore[misc]  # this process only
             login_throttle.WAITING_TIME = 2 * login_throttle.MAX_PAUSE  # type: ignore[misc]

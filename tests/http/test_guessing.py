@@ -181,6 +181,26 @@ async def fail_elsewhere(server: Served) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_server_full_of_guesses_serves_others(serve: Start) -> None:
+    """Attempts that wait use all connections: whoever is logged in or has a token is served, a first attempt is
+    checked, and a browser that is known logs in. Each takes the place of a guess."""
+    server = serve(pauses=ENDLESS, files=240)
+    assert server.http.post("/api/login", json={"password": PASSWORD}).status_code == 204
+    cookies = server.http.cookies
+    await fail(server)
+    for _ in range(3):
+        lines = [send(server) for _ in range(80)]
+        assert await attempt(server, PASSWORD, "192.0.2.2") == 204
+        async with httpx.AsyncClient(base_url=server.url, cookies=cookies, timeout=GUARD) as browser:
+            assert (await browser.get("/api/sessions")).status_code == 200
+            assert (await browser.post("/api/login", json={"password": PASSWORD})).status_code == 204
+            cookies = browser.cookies
+        assert await attempt(server, PASSWORD, "192.0.2.3") == 204
+        for line in lines:
+            line.close()
+
+
+@pytest.mark.anyio
 async def test_a_waiting_attempt_costs_little_memory(serve: Start) -> None:
     """An attempt costs its open connection; a thousand of them stay within some tens of megabytes."""
     server = serve(pauses=ENDLESS)

@@ -1,10 +1,12 @@
 """Ends work for a client that has disconnected. What becomes of an attached run: `engine.client_connections`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import anyio
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import Receive
 
 T = TypeVar("T")
@@ -15,6 +17,17 @@ async def wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> Non
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+@contextmanager
+def allow_drop(request: Request) -> Iterator[None]:
+    """Meanwhile the server may drop the connection if it needs room for others: see `connection_limits`."""
+    tell = request.scope.get("extensions", {}).get("holdfast.may_drop", lambda _: None)
+    tell(True)
+    try:
+        yield
+    finally:
+        tell(False)
 
 
 async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T:

@@ -11,10 +11,12 @@ attempts of a client alternate in the same way: the oldest one, or a random one.
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import Final, Generic, TypeVar
+
+from holdfast.server.draw_pool import DrawPool, Random
 
 FREE_ATTEMPTS: Final = 5  # After these, each failed attempt doubles the pause
 MAX_PAUSE: Final = 15.0
@@ -28,43 +30,6 @@ _MAX_CLIENTS: Final = 10_000  # Without waiting attempts; the others are limited
 _RANKS: Final = FREE_ATTEMPTS + 5  # Clients that have failed more often are equal: all have the longest pause
 
 T = TypeVar("T", bound=Hashable)
-Random = Callable[[], float]
-"""Returns a number from 0 to below 1."""
-
-
-class DrawPool(Generic[T]):
-    """A set from which the oldest or a random member is drawn. No operation takes longer when there are more."""
-
-    __slots__ = ("_members", "_positions")
-
-    def __init__(self) -> None:
-        self._positions: OrderedDict[T, int] = OrderedDict()  # In the order in which they came
-        self._members: list[T] = []
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __contains__(self, member: T) -> bool:
-        return member in self._positions
-
-    def add(self, member: T) -> None:
-        self._positions[member] = len(self._members)
-        self._members.append(member)
-
-    def discard(self, member: T) -> None:
-        position = self._positions.pop(member, None)
-        if position is None:
-            return
-        last = self._members.pop()
-        if last != member:
-            self._members[position] = last
-            self._positions[last] = position
-
-    def oldest(self) -> T:
-        return next(iter(self._positions))
-
-    def pick(self, random: Random) -> T:
-        return self._members[int(random() * len(self._members))]
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import anyio
 
 from holdfast.core.errors import DrainingError
-from holdfast.server.login_throttle import LoginThrottle, Random
+from holdfast.server.draw_pool import Random
+from holdfast.server.login_throttle import LoginThrottle
 
 Verify = Callable[[str], Awaitable[str | None]]
 """Returns the hash that the password was compared with, or None if it is wrong."""

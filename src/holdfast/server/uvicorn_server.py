@@ -56,7 +56,7 @@ class HttpProtocol(HttpToolsProtocol):
     client that does not read. `holdfast.write` sends a chunk of a streamed body without awaiting.
     `holdfast.on_disconnect` takes a function to be called when the connection is lost, or None; while one is set, the
     rest of the body is discarded. `holdfast.peer_user` finds the user account at the other end.
-    `holdfast.make_evictable` lets this request make room for others as an idle connection does."""
+    `holdfast.may_drop` is told whether the connection may be dropped while its request waits, to make room."""
 
     # Beside the attributes of the base class, these would make the dictionary of every connection an unshared one.
     __slots__ = (
@@ -150,7 +150,7 @@ class HttpProtocol(HttpToolsProtocol):
             "holdfast.write": self._write,
             "holdfast.on_disconnect": self._call_on_disconnect,
             "holdfast.peer_user": self._find_peer_user,
-            "holdfast.make_evictable": self._make_evictable,
+            "holdfast.may_drop": self._may_drop,
         }
         self.scope["extensions"] = extensions
 
@@ -213,6 +213,15 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._reject(HTTPStatus.SERVICE_UNAVAILABLE)
 
+    def drop(self) -> None:
+        self._abort()
+
+    def _may_drop(self, may_drop: bool) -> None:
+        if may_drop and not self.transport.is_closing():
+            self._limits.may_drop(self)
+        else:
+            self._limits.must_keep(self)
+
     @property
     def _has_request(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
@@ -220,10 +229,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _note_idle(self) -> None:
         if not self._has_request and not self.flow.write_paused and not self.transport.is_closing():
-            self._limits.idle(self)
-
-    def _make_evictable(self) -> None:
-        if not self.transport.is_closing():
             self._limits.idle(self)
 
     def _expect_head(self) -> None:

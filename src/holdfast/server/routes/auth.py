@@ -2,6 +2,7 @@
 a password may be tried: `server.login_throttle`."""
 
 import logging
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Final
@@ -19,7 +20,7 @@ from holdfast.server.access_rules import CREDENTIALS, Credentials, is_https, ope
 from holdfast.server.authenticator import BROWSER_COOKIE, COOKIE, SERVER_TOKEN
 from holdfast.server.client_address import device_name, network_of, request_address
 from holdfast.server.context import ApiContext
-from holdfast.server.disconnects import run_while_connected
+from holdfast.server.disconnects import allow_drop, run_while_connected
 from holdfast.server.login_links import LINK_TIME
 from holdfast.server.parameters import IdPath
 from holdfast.server.reauthentication import require_recent_login
@@ -38,16 +39,14 @@ _BROWSER_DAYS: Final = 365  # How long a browser is recognized as one that has l
 
 async def _check_password(api: ApiContext, request: Request, password: str) -> str:
     """Returns the hash of the password, and raises 401 for a wrong one. After several of these, the next is checked
-    after a pause. A client that disconnects gives up its place. While it waits, at the limit of connections others go
-    first: anybody can let many wait, and the login page repeats an attempt that broke off."""
-    make_evictable = request.scope.get("extensions", {}).get("holdfast.make_evictable")
-    if make_evictable is not None:
-        make_evictable()
+    after a pause. A client that disconnects gives up its place. While a stranger waits, at the limit of connections
+    others may go first: anybody can let many wait, and the login page repeats an attempt that broke off."""
     address, secure = request_address(request, api.trusted_proxies), is_https(request.headers)
     known = _credentials(request).login or api.authenticator.find_browser(request.headers, secure=secure)
     client = known or network_of(address)
     verify = partial(api.authenticator.verify_password, password, client, known=known is not None)
-    verified = await run_while_connected(request.receive, verify)
+    with allow_drop(request) if known is None else nullcontext():
+        verified = await run_while_connected(request.receive, verify)
     if verified is None:
         security_log.record("wrong password", level=logging.WARNING, address=address)
         raise HTTPException(401, "Wrong password.")
